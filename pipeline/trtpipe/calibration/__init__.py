@@ -1,0 +1,1 @@
+"""From a log of prompts to a calibration set and a held-out set."""

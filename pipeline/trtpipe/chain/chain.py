@@ -1,0 +1,129 @@
+"""The chain of stages of one workspace, from the model to the verdict."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from trtpipe.calibration import stage as selection
+from trtpipe.chain import check, scoring
+from trtpipe.config.load import Workspace
+from trtpipe.config.schema import SAMPLE_MODEL
+from trtpipe.config.target import TensorrtLlmTarget, VllmTarget
+from trtpipe.core import environment, model_folder
+from trtpipe.core.artifacts import Artifact
+from trtpipe.core.runner import Runner
+from trtpipe.engines import vllm_arguments, vllm_build
+from trtpipe.engines.vllm_arguments import VllmPlan, VllmSettings
+from trtpipe.errors import EnvironmentUnfit
+from trtpipe.quantization import stage as quantization
+from trtpipe.sample import stage as sample
+from trtpipe.triton_repo import repository
+
+
+@dataclass(frozen=True)
+class Model:
+    """The unquantized model's folder and identity."""
+
+    folder: Path
+    digest: str
+
+
+class Chain:
+    """Each property obtains its artifact, and those before it, once."""
+
+    def __init__(self, space: Workspace, runner: Runner) -> None:
+        self.space = space
+        self.runner = runner
+        self.target = _local(space.target)
+
+    @cached_property
+    def plan(self) -> VllmPlan:
+        """What the engine is started with. Raises EnvironmentUnfit where this CPU can't do it."""
+        settings = VllmSettings(**self.target.model_dump(exclude={"kind", "weights", "load_time_limit_s"}))
+        cores = len(os.sched_getaffinity(0))
+        return vllm_arguments.plan(settings, cpu_has_fp8_kv=environment.cpu_has_fp8_kv(), cpu_cores=cores)
+
+    @cached_property
+    def model(self) -> Model:
+        state = self.runner.store.state
+        if self.space.config.model == SAMPLE_MODEL:
+            artifact = self.runner.obtain(sample.stage(state / "downloads"))
+            return Model(artifact.path, artifact.digest)
+        folder = self.space.resolve(self.space.config.model)
+        model_folder.check(folder)
+        return Model(folder, model_folder.identity(folder, state / "model-digests.json"))
+
+    @cached_property
+    def prompt_set(self) -> Artifact:
+        prompts = self.space.config.prompts
+        files = [self.space.resolve(name) for name in prompts.files]
+        chosen = selection.Selection(**prompts.model_dump(exclude={"files"}))
+        return self.runner.obtain(selection.stage(self.model.folder, self.model.digest, files, chosen))
+
+    @cached_property
+    def checkpoint(self) -> Artifact:
+        settings = self.space.config.quantization
+        recipe = quantization.AwqRecipe(
+            recipe=settings.recipe,
+            group_size=quantization.group_size_for(self.model.folder, settings.group_size),
+            alpha_grid_points=settings.alpha_grid_points,
+        )
+        return self.runner.obtain(
+            quantization.stage(
+                self.model.folder,
+                self.model.digest,
+                self.prompt_set,
+                recipe,
+                time_limit_s=settings.time_limit_s,
+            )
+        )
+
+    @cached_property
+    def engine(self) -> Artifact:
+        return self.runner.obtain(
+            vllm_build.stage(self.checkpoint.path, self.checkpoint.digest, self.plan, self.target.load_time_limit_s)
+        )
+
+    @cached_property
+    def release(self) -> Artifact:
+        packaging = repository.Packaging(execution_environment=sys.prefix)
+        return self.runner.obtain(repository.stage(self.engine.path, self.engine.digest, packaging))
+
+    @cached_property
+    def baseline(self) -> Artifact:
+        """The unquantized model's scores on the held-out prompts."""
+        return self.runner.obtain(
+            scoring.baseline_stage(self.model.folder, self.model.digest, self.prompt_set, self.plan)
+        )
+
+    @cached_property
+    def release_scores(self) -> Artifact:
+        """The release's scores on the same prompts, and on what it answers through Triton."""
+        served_prompts = self.space.policy.served_prompts
+        serving = self.space.config.serving
+        triton = scoring.TritonPlace(
+            self.space.resolve(serving.triton_environment), self.runner.store.state, serving.ready_timeout_s
+        )
+        return self.runner.obtain(
+            scoring.release_stage(self.release, self.baseline, self.prompt_set, self.plan, served_prompts, triton)
+        )
+
+    @cached_property
+    def verdict(self) -> Artifact:
+        return self.runner.obtain(
+            check.stage(self.release, self.baseline, self.release_scores, self.prompt_set, self.space.policy)
+        )
+
+
+def _local(target: VllmTarget | TensorrtLlmTarget) -> VllmTarget:
+    if isinstance(target, TensorrtLlmTarget):
+        raise EnvironmentUnfit(
+            "engines of kind tensorrt-llm can't be built by this version",
+            where="kind of the target file",
+            fix="use engines/local.yaml on this machine; it needs TensorRT-LLM 1.2.1 and a GPU (`trtpipe[trtllm]`)",
+        )
+    return target

@@ -1,0 +1,71 @@
+"""The stage ``check-drift``: two sets of scores and a policy become a verdict on one release."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from trtpipe.chain.scoring import SCORES, SERVED_SCORES
+from trtpipe.config.policy import DriftPolicy
+from trtpipe.core import environment, scores
+from trtpipe.core.artifacts import Artifact
+from trtpipe.core.chat import ChatTokenizer
+from trtpipe.core.runner import Making, Stage
+from trtpipe.drift import gate, metrics, table, verdict
+from trtpipe.drift.policy import Policy
+from trtpipe.drift.served import judge_served
+
+
+def stage(
+    release: Artifact, baseline: Artifact, release_scores: Artifact, prompts: Artifact, drift_policy: DriftPolicy
+) -> Stage:
+    """Build the stage; its verdict holds for exactly this release."""
+    policy = Policy(**drift_policy.model_dump())
+
+    def make(making: Making) -> None:
+        rows = metrics.compare(scores.load(baseline.path / SCORES), scores.load(release_scores.path / SCORES))
+        tokenizer = ChatTokenizer.load(release.path / "engine")
+        reached = verdict.decide(
+            verdict.Digests(release=release.digest, baseline=baseline.digest, prompt_set=prompts.digest),
+            _engine_facts(release),
+            policy,
+            gate.judge_rows(rows, _segments(prompts), policy),
+            judge_served(scores.load(release_scores.path / SERVED_SCORES), tokenizer.eos_ids, policy),
+        )
+        (making.folder / "verdict.json").write_text(reached.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        (making.folder / "verdict.txt").write_text(table.render(reached) + "\n", encoding="utf-8")
+        making.figures |= {"verdict": reached.verdict}
+        making.figures |= {name: finding.value for name, finding in reached.overall.items()}
+
+    return Stage(
+        name="check-drift",
+        kind="verdict",
+        revision=1,
+        inputs={
+            "release": release.digest,
+            "baseline": baseline.digest,
+            "release-scores": release_scores.digest,
+            "prompt-set": prompts.digest,
+        },
+        parameters=policy,
+        versions={"numpy": np.__version__},
+        make=make,
+    )
+
+
+def _segments(prompts: Artifact) -> dict[str, str]:
+    with (prompts.path / "heldout.jsonl").open(encoding="utf-8") as file:
+        return {row["id"]: row["segment"] for row in map(json.loads, file)}
+
+
+def _engine_facts(release: Artifact) -> verdict.EngineFacts:
+    engine = json.loads((release.path / "engine" / "engine.json").read_text("utf-8"))
+    kv_dtype = engine["resolved"]["kv_dtype"]
+    return verdict.EngineFacts(
+        name=engine["kind"],
+        version=engine["engine_version"],
+        kv_dtype=kv_dtype,
+        kv_scale_source="calibrated, per layer, K and V apart" if kv_dtype.startswith("fp8") else "none: not quantized",
+        cpu_flags=list(environment.cpu_flags()),
+    )

@@ -1,0 +1,84 @@
+"""Ask the release, served by a real Triton, some of the held-out prompts."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections import defaultdict
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Any
+
+from trtpipe.core.chat import ChatTokenizer
+from trtpipe.triton_repo import client, server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trtpipe.chain.scoring import TritonPlace
+    from trtpipe.core.artifacts import Artifact
+    from trtpipe.core.runner import Making
+
+ANSWER_TOKENS_MAX = 48
+HOST = "127.0.0.1"
+
+
+def collect(
+    release: Artifact, prompts: Artifact, count: int, triton: TritonPlace, making: Making
+) -> list[dict[str, Any]]:
+    """Return scorable rows: each prompt's ids with the ids of the answer that Triton gave, one at a time, greedily.
+
+    The prompts are taken from all segments in turn; those that leave no room for an answer are passed over.
+    """
+    engine = json.loads((release.path / "engine" / "engine.json").read_text("utf-8"))
+    room = engine["arguments"]["max_model_len"] - ANSWER_TOKENS_MAX
+    tokenizer = ChatTokenizer.load(release.path / "engine")
+    chosen = choose(prompts.path / "heldout.jsonl", count, room)
+    rows = []
+    log = making.log.with_name("triton.log")
+    making.reporter.progress("ask through Triton", 0, len(chosen))
+    with server.running(
+        release.path,
+        triton.environment,
+        free_addresses(),
+        state=triton.state,
+        log=log,
+        ready_timeout_s=triton.ready_timeout_s,
+    ) as running:
+        for index, row in enumerate(chosen):
+            answer = client.ask(running.addresses.http_url, row["messages"], max_tokens=ANSWER_TOKENS_MAX)
+            rows.append(_scorable(row, answer.text, tokenizer))
+            making.reporter.progress("ask through Triton", index + 1, len(chosen))
+    return rows
+
+
+def choose(heldout: Path, count: int, prompt_tokens_max: int) -> list[dict[str, Any]]:
+    """Return ``count`` held-out rows that fit, one segment after the other."""
+    segments: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    with heldout.open(encoding="utf-8") as file:
+        for row in map(json.loads, file):
+            if row["prompt_tokens"] <= prompt_tokens_max:
+                segments[row["segment"]].append(row)
+    in_turn = chain.from_iterable(zip_longest(*(segments[name] for name in sorted(segments))))
+    return [row for row in in_turn if row is not None][:count]
+
+
+def _scorable(row: dict[str, Any], text: str, tokenizer: ChatTokenizer) -> dict[str, Any]:
+    """Encode an answer again; an empty one keeps the EOS that the engine must have preferred."""
+    prompt_ids = row["ids"][: row["prompt_tokens"]]
+    answer_ids = tokenizer.encode(text) or [min(tokenizer.eos_ids)]
+    return {
+        "id": row["id"],
+        "segment": row["segment"],
+        "ids": prompt_ids + answer_ids,
+        "prompt_tokens": len(prompt_ids),
+        "score_from": len(prompt_ids),
+    }
+
+
+def free_addresses() -> server.Addresses:
+    """Return three free ports, so that a check never meets a server that is in use."""
+    sockets = [socket.create_server((HOST, 0)) for _ in range(3)]
+    ports = [listener.getsockname()[1] for listener in sockets]
+    for listener in sockets:
+        listener.close()
+    return server.Addresses(HOST, *ports)

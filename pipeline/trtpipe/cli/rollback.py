@@ -1,0 +1,22 @@
+"""``trtpipe rollback``."""
+
+from __future__ import annotations
+
+import click
+
+from trtpipe.cli.common import Options, common
+
+
+@click.command(short_help="Go back to the release that was current before.")
+@common
+def rollback(options: Options) -> None:
+    """Go back to the release that was current before the present one.
+
+    Example: trtpipe rollback --json
+    """
+    from trtpipe.release import promote as promotion
+
+    with options.locked() as (_, store, _console):
+        release = promotion.rollback(store)
+    document = {"release": release.id, "digest": release.digest}
+    options.result(document, f"release {release.id} is current again")

@@ -1,0 +1,31 @@
+"""``trtpipe run``."""
+
+from __future__ import annotations
+
+import click
+
+from trtpipe.cli.common import Options, common
+
+
+@click.command(short_help="Run the whole chain and promote what passes the drift check.")
+@common
+def run(options: Options) -> None:
+    """Run the whole chain: prompts, calibration, engine, release, drift check; promote what passes.
+
+    A stage whose inputs and parameters are unchanged is reused.
+
+    Example: trtpipe run --set quantization.recipe=rtn
+    """
+    from trtpipe.chain.chain import Chain
+    from trtpipe.cli import outcome
+    from trtpipe.core.runner import Runner
+    from trtpipe.release.promote import promote
+
+    with options.locked() as (space, store, console):
+        runner = Runner(store, console)
+        chain = Chain(space, runner)
+        verdict = chain.verdict
+        outcome.require_pass(verdict)
+        changed = promote(store, chain.release, verdict)
+    document = outcome.document(runner.outcomes) | {"release": chain.release.id, "promoted_now": changed}
+    options.result(document, outcome.table(runner.outcomes, verdict, chain.release, changed=changed))

@@ -1,0 +1,99 @@
+"""A Hugging Face model folder given by a user: is it usable, and what is its identity?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from trtpipe.core import digest
+from trtpipe.core.store import write_json
+from trtpipe.errors import ConfigError, TrtpipeError, raise_all
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WEIGHTS = "*.safetensors"
+PICKLED_WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+IDENTITY_FILES = ("*.json", "*.jinja", "merges.txt", WEIGHTS)
+
+
+def check(folder: Path) -> dict[str, Any]:
+    """Return the parsed config.json of a usable folder. Raises ConfigError with all problems at once."""
+    if not folder.is_dir():
+        raise ConfigError(
+            "the model folder does not exist",
+            where=str(folder),
+            fix="give a folder with config.json and *.safetensors",
+        )
+    problems: list[TrtpipeError] = []
+    config = _config(folder, problems)
+    architectures = config.get("architectures") or []
+    if config and not any(str(name).endswith("ForCausalLM") for name in architectures):
+        named = ", ".join(map(str, architectures)) or "none given"
+        problems.append(
+            ConfigError(
+                f"not a causal language model: architectures: {named}",
+                where=str(folder / "config.json"),
+                fix="give a model whose architecture ends with ForCausalLM",
+            )
+        )
+    if not any(folder.glob(WEIGHTS)):
+        problems.append(_no_weights(folder))
+    if not (folder / "tokenizer.json").is_file():
+        problems.append(
+            ConfigError(
+                "there is no tokenizer.json",
+                where=str(folder),
+                fix="save the tokenizer as a fast tokenizer beside the weights",
+            )
+        )
+    raise_all(problems)
+    return config
+
+
+def _config(folder: Path, problems: list[TrtpipeError]) -> dict[str, Any]:
+    path = folder / "config.json"
+    try:
+        config = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        problems.append(
+            ConfigError("there is no config.json", where=str(folder), fix="give a Hugging Face model folder")
+        )
+    except (json.JSONDecodeError, UnicodeDecodeError) as fault:
+        line = getattr(fault, "lineno", 1)
+        problems.append(ConfigError(f"not valid JSON: {fault}", where=f"{path}:{line}", fix="correct the file"))
+    else:
+        if isinstance(config, dict):
+            return config
+        problems.append(ConfigError("not a JSON object", where=str(path), fix="give a Hugging Face model folder"))
+    return {}
+
+
+def _no_weights(folder: Path) -> ConfigError:
+    pickled = sorted(path.name for pattern in PICKLED_WEIGHTS for path in folder.glob(pattern))
+    if pickled:
+        return ConfigError(
+            f"the weights are pickle files ({', '.join(pickled[:3])}), never read since loading can run code",
+            where=str(folder),
+            fix="convert them to safetensors on a machine where you trust them",
+        )
+    return ConfigError("there are no *.safetensors files", where=str(folder), fix="fetch the weights")
+
+
+def identity(folder: Path, cache: Path) -> str:
+    """Return the SHA-256 over the folder's relevant files.
+
+    A file's digest is taken from ``cache`` while its size, time of change and inode stay the same.
+    """
+    try:
+        known: dict[str, str] = json.loads(cache.read_text("utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        known = {}
+    files = sorted({path for pattern in IDENTITY_FILES for path in folder.glob(pattern)})
+    digests, fresh = {}, {}
+    for path in files:
+        status = path.stat()
+        stamp = f"{path}|{status.st_size}|{status.st_ctime_ns}|{status.st_ino}"
+        fresh[stamp] = digests[path.name] = known.get(stamp) or digest.of_file(path)
+    write_json(cache, fresh)
+    return digest.of_value(digests)

@@ -1,0 +1,124 @@
+"""Where artifacts live: one folder per key, made beside its final place and renamed when whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from trtpipe.core import artifacts
+from trtpipe.core.artifacts import FOLDERS, Artifact, Kind
+from trtpipe.core.digest import SHOWN_DIGITS
+from trtpipe.errors import LockBusy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+STATE = ".trtpipe"
+
+
+class Store:
+    """The artifacts of one workspace (the folder of the config file)."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.state = root / STATE
+
+    def path(self, kind: Kind, key: str) -> Path:
+        return self.root / FOLDERS[kind] / key[:SHOWN_DIGITS]
+
+    def find(self, kind: Kind, key: str) -> Artifact | None:
+        """Return the finished artifact with exactly this key, or None."""
+        path = self.path(kind, key)
+        if not (path / artifacts.RECORD).is_file():
+            return None
+        artifact = artifacts.read(path)
+        return artifact if artifact.record.key == key else None
+
+    def all(self, kind: Kind) -> list[Artifact]:
+        """Return the finished artifacts of a kind, oldest first."""
+        records = (self.root / FOLDERS[kind]).glob(f"*/{artifacts.RECORD}")
+        found = [artifacts.read(path.parent) for path in records if not path.parent.name.endswith(".partial")]
+        return sorted(found, key=lambda artifact: artifact.record.created)
+
+    def partial(self, kind: Kind, key: str, *, keep: bool) -> Path:
+        """Return the working folder for a key: a fresh one, or with ``keep`` what a killed run left."""
+        path = self.path(kind, key)
+        partial = path.with_name(path.name + ".partial")
+        if not keep:
+            shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True, exist_ok=True)
+        return partial
+
+    def publish(self, kind: Kind, partial: Path, record: artifacts.Record) -> Artifact:
+        """Write the record, then rename the working folder to its final place."""
+        artifacts.write_record(partial, record)
+        path = self.path(kind, record.key)
+        shutil.rmtree(path, ignore_errors=True)
+        partial.rename(path)
+        return Artifact(path, record)
+
+    def last(self, stage: str) -> dict[str, Any] | None:
+        """Return the key parts of a stage's latest run in this workspace, to say what has changed since."""
+        try:
+            found: dict[str, Any] = json.loads((self.state / "last" / f"{stage}.json").read_text("utf-8"))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+        return found
+
+    def remember(self, stage: str, parts: dict[str, Any]) -> None:
+        write_json(self.state / "last" / f"{stage}.json", parts)
+
+    @contextmanager
+    def lock(self, command: str, *, wait_s: float = 0.0) -> Iterator[None]:
+        """Hold the workspace. Raises LockBusy naming the holder when another process has it."""
+        self.state.mkdir(parents=True, exist_ok=True)
+        holder = self.state / "lock.json"
+        lock = FileLock(self.state / "lock")
+        try:
+            lock.acquire(timeout=wait_s)
+        except Timeout:
+            raise LockBusy(
+                f"another run is active: {_describe_holder(holder)}",
+                where=str(self.state / "lock"),
+                fix="wait for it to end, or stop that process",
+            ) from None
+        try:
+            write_json(holder, {"pid": os.getpid(), "since": now(), "command": command})
+            yield
+        finally:
+            holder.unlink(missing_ok=True)
+            lock.release()
+
+
+def _describe_holder(holder: Path) -> str:
+    try:
+        note = json.loads(holder.read_text("utf-8"))
+        return f"`{note['command']}`, process {note['pid']}, since {note['since']}"
+    except (OSError, ValueError, KeyError):
+        return "holder unknown"
+
+
+def now() -> str:
+    """Return the time in UTC, ISO 8601; texts of equal length, so that they sort by time."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replace a small JSON file in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def command_line() -> str:
+    """Return the running command as a person would type it."""
+    return " ".join(["trtpipe", *sys.argv[1:]])

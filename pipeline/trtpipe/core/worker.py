@@ -1,0 +1,56 @@
+"""The child's side of ``core.process``: read the job, do the work, report events."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from trtpipe.core.process import EVENTS_VARIABLE
+from trtpipe.errors import TrtpipeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+class Events:
+    """Sends events to the parent. It is the worker's ``Reporter``."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        os.set_inheritable(fd, False)
+
+    def send(self, event: str, **fields: Any) -> None:
+        os.write(self._fd, json.dumps({"event": event, **fields}).encode() + b"\n")
+
+    def stage(self, name: str, decision: str) -> None:
+        self.note(f"{name}: {decision}")
+
+    def progress(self, label: str, done: int, total: int) -> None:
+        self.send("progress", label=label, done=done, total=total)
+
+    def note(self, text: str) -> None:
+        self.send("note", text=text)
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to end this process when its parent does, however the parent ends."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def serve(work: Callable[[dict[str, Any], Events], dict[str, Any]]) -> None:
+    """Run ``work`` on the job given on standard input, and end the process with its status."""
+    die_with_parent()
+    events = Events(int(os.environ.pop(EVENTS_VARIABLE)))
+    events.send("started")  # fails where the parent has died before it was watched
+    job = json.load(sys.stdin)
+    try:
+        events.send("result", result=work(job, events))
+    except TrtpipeError as error:
+        events.send("errors", errors=[one.document() for one in error.each()])
+        sys.exit(error.exit_code)

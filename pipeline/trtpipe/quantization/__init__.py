@@ -1,0 +1,1 @@
+"""The AWQ core: activation-aware 4-bit weights from statistics, one decoder layer at a time."""

@@ -1,0 +1,95 @@
+"""A causal LM opened for one decoder layer at a time: modules by transformers, weights from safetensors on demand."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
+
+from trtpipe.errors import ConfigError
+from trtpipe.quantization import kv_range
+
+INDEX = "model.safetensors.index.json"
+
+
+class DecoderStack:
+    """Embedding, decoder layers and the rest of a model folder, each loaded when asked for."""
+
+    def __init__(self, folder: Path, dtype: torch.dtype = torch.bfloat16) -> None:
+        self.config: PreTrainedConfig = AutoConfig.from_pretrained(folder, local_files_only=True)
+        self.dtype = dtype
+        self._files = ExitStack()
+        self._tensors = self._open(folder)
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(
+                self.config, dtype=dtype, attn_implementation=kv_range.ATTENTION, trust_remote_code=False
+            )
+        model.eval()
+        self._decoder: Any = model.model
+        self.rotary = type(self._decoder.rotary_emb)(config=self.config)
+
+    def _open(self, folder: Path) -> dict[str, Any]:
+        tensors: dict[str, Any] = {}
+        for path in sorted(folder.glob("*.safetensors")):
+            try:
+                file = self._files.enter_context(safe_open(path, framework="pt"))
+            except SafetensorError as fault:
+                raise ConfigError(
+                    f"not a whole safetensors file: {fault}",
+                    where=str(path),
+                    fix="fetch or copy this file again",
+                ) from None
+            tensors |= dict.fromkeys(file.keys(), file)
+        self._require_indexed(folder, tensors)
+        return tensors
+
+    def _require_indexed(self, folder: Path, tensors: dict[str, Any]) -> None:
+        index = folder / INDEX
+        if index.is_file():
+            missing = sorted(json.loads(index.read_text("utf-8"))["weight_map"].keys() - tensors.keys())
+            if missing:
+                raise ConfigError(
+                    f"{len(missing)} tensor(s) of the index are in no file, first {missing[0]}",
+                    where=str(index),
+                    fix="fetch the missing shard(s)",
+                )
+
+    @property
+    def layers(self) -> int:
+        return int(self.config.num_hidden_layers)
+
+    def tensor(self, name: str) -> torch.Tensor:
+        """Load one tensor. Raises ConfigError where it is missing or holds NaN or infinity."""
+        if name not in self._tensors:
+            raise ConfigError(f"the checkpoint has no tensor `{name}`", where=name, fix="use a complete checkpoint")
+        tensor: torch.Tensor = self._tensors[name].get_tensor(name)
+        if not torch.isfinite(tensor).all():
+            raise ConfigError(f"the tensor `{name}` holds NaN or infinity", where=name, fix="use a sound checkpoint")
+        return tensor.to(self.dtype)
+
+    def embed(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return the embeddings [batch, tokens, hidden] of token ids [batch, tokens]."""
+        return torch.nn.functional.embedding(ids, self.tensor("model.embed_tokens.weight"))
+
+    def layer(self, index: int) -> torch.nn.Module:
+        """Return decoder layer ``index`` with its weights; the caller drops it before asking for the next."""
+        module: torch.nn.Module = self._decoder.layers[index].to_empty(device="cpu")
+        state = {name: self.tensor(f"model.layers.{index}.{name}") for name in module.state_dict()}
+        module.load_state_dict(state, assign=True)
+        return module
+
+    def release(self, index: int) -> None:
+        """Give the memory of a layer back."""
+        self._decoder.layers[index].to("meta")
+
+    def rest(self) -> dict[str, torch.Tensor]:
+        """Return the tensors outside the decoder layers: embedding, final norm, output head if it has its own."""
+        names = [name for name in self._tensors if not name.startswith("model.layers.")]
+        if self.config.tie_word_embeddings:
+            names = [name for name in names if name != "lm_head.weight"]
+        return {name: self.tensor(name) for name in names}

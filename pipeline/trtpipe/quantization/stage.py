@@ -1,0 +1,92 @@
+"""The stage ``calibrate``: model + calibration set -> int4 checkpoint with FP8 KV scales."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from trtpipe.core import environment
+from trtpipe.core.artifacts import Artifact
+from trtpipe.core.process import run_worker
+from trtpipe.core.runner import Making, Stage
+from trtpipe.errors import ConfigError
+
+WIDTH_KEYS = ("hidden_size", "intermediate_size")
+
+
+class AwqRecipe(BaseModel):
+    """What decides the checkpoint, apart from the model and the calibration set."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    recipe: str
+    group_size: int
+    alpha_grid_points: int
+
+
+def stage(model: Path, model_digest: str, prompts: Artifact, recipe: AwqRecipe, *, time_limit_s: float) -> Stage:
+    return Stage(
+        name="calibrate",
+        kind="checkpoint",
+        revision=1,
+        inputs={"model": model_digest, "prompt-set": prompts.digest},
+        parameters=recipe,
+        versions={
+            name: environment.version_of(name, extra="vllm") for name in ("torch", "transformers", "safetensors")
+        },
+        make=lambda making: _make(making, model, prompts, recipe, time_limit_s),
+        resumable=True,
+    )
+
+
+def group_size_for(model: Path, asked: int | str) -> int:
+    """Return the group size. Raises ConfigError naming every width that it does not divide."""
+    config = json.loads((model / "config.json").read_text("utf-8"))
+    widths = {key: int(config[key]) for key in WIDTH_KEYS}
+    head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    widths["num_attention_heads x head_dim"] = head_dim * int(config["num_attention_heads"])
+    fitting = [size for size in (128, 64) if all(width % size == 0 for width in widths.values())]
+    if asked == "auto" and fitting:
+        return fitting[0]
+    if asked in fitting:
+        return int(asked)
+    size = 64 if asked == "auto" else int(asked)
+    offending = [f"{key} {width}" for key, width in widths.items() if width % size]
+    raise ConfigError(
+        f"group size {size} does not divide {', '.join(offending)}",
+        where=str(model / "config.json"),
+        fix=f"legal group sizes for this model: {', '.join(map(str, fitting)) or 'none of 64 and 128'}",
+    )
+
+
+def _make(making: Making, model: Path, prompts: Artifact, recipe: AwqRecipe, time_limit_s: float) -> None:
+    result = run_worker(
+        "trtpipe.quantization.worker",
+        {
+            "model": str(model),
+            "prompts": str(prompts.path / "calibration.jsonl"),
+            "folder": str(making.folder),
+            **recipe.model_dump(),
+        },
+        log=making.log,
+        reporter=making.reporter,
+        time_limit_s=time_limit_s,
+    )
+    making.figures |= summary(result["layers"]) | {
+        "group_size": recipe.group_size,
+        "calibration_tokens": result["calibration_tokens"],
+        "peak_rss_mib": result["peak_rss_mib"],
+        "per_layer": result["layers"],
+    }
+
+
+def summary(layers: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the mean relative output errors over all layers and scale groups."""
+    errors = [error for layer in layers for error in layer["errors"]]
+    return {
+        f"relative_error_{name}_mean": round(sum(error[name] for error in errors) / len(errors), 6)
+        for name in ("plain_rounding", "awq")
+    }

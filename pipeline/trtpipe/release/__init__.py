@@ -1,0 +1,1 @@
+"""Which release is current: promotion, rollback, history."""

@@ -1,0 +1,74 @@
+"""The ``current`` link and its history."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from trtpipe.core import artifacts
+from trtpipe.core.artifacts import FOLDERS, Artifact
+from trtpipe.core.store import Store, now
+from trtpipe.errors import ConfigError, GateRejected
+
+HISTORY = "triton_repo/history.jsonl"
+
+
+def link(store: Store) -> Path:
+    return store.root / "triton_repo" / "current"
+
+
+def current_id(store: Store) -> str | None:
+    """Return the id that ``current`` points to, whether or not that release is still there."""
+    path = link(store)
+    return path.readlink().name if path.is_symlink() else None
+
+
+def current(store: Store) -> Artifact | None:
+    """Return the promoted release, None before the first promotion. Raises ConfigError where it is gone."""
+    path = link(store)
+    return artifacts.read(path.resolve()) if path.is_symlink() else None
+
+
+def require_current(store: Store) -> Artifact:
+    """Return the promoted release. Raises GateRejected when none is."""
+    release = current(store)
+    if release is None:
+        raise GateRejected("no release is promoted yet", where=str(link(store)), fix="trtpipe run")
+    return release
+
+
+def history(store: Store) -> list[dict[str, Any]]:
+    """Return every promotion and rollback, oldest first."""
+    path = store.root / HISTORY
+    if not path.is_file():
+        return []
+    lines = path.read_text("utf-8").splitlines()
+    try:
+        return [json.loads(line) for line in lines]
+    except json.JSONDecodeError as fault:
+        raise ConfigError(
+            f"the history is damaged: {fault.msg}", where=str(path), fix="remove the line that is not whole"
+        ) from None
+
+
+def switch(store: Store, release: Artifact, action: str, verdict: str) -> None:
+    """Point ``current`` at a release in one rename, after writing down that it happens."""
+    entry = {
+        "time": now(),
+        "action": action,
+        "release": release.id,
+        "digest": release.digest,
+        "verdict": verdict,
+        "previous": current_id(store),
+    }
+    with (store.root / HISTORY).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(entry) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    path = link(store)
+    temporary = path.with_name(f".current.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(Path(FOLDERS["release"]).name + "/" + release.id)
+    temporary.replace(path)

@@ -1,0 +1,79 @@
+"""Promote a release that has a passing verdict; go back to the one before."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from trtpipe.core import artifacts
+from trtpipe.errors import ConfigError, GateInconclusive, GateRejected
+from trtpipe.release.current import current_id, history, require_current, switch
+
+if TYPE_CHECKING:
+    from trtpipe.core.artifacts import Artifact
+    from trtpipe.core.store import Store
+
+
+def verdict_of(store: Store, release: Artifact) -> Artifact | None:
+    """Return the latest verdict on exactly this release."""
+    verdicts = [v for v in store.all("verdict") if v.record.parts.inputs["release"] == release.digest]
+    return verdicts[-1] if verdicts else None
+
+
+def promote(store: Store, release: Artifact, verdict: Artifact | None) -> bool:
+    """Make ``release`` current on the strength of ``verdict``; False if it was current already.
+
+    Raises GateRejected or GateInconclusive without a passing verdict, Stale where a file of the release or of
+    the verdict differs from the record.
+    """
+    if verdict is None or verdict.record.parts.inputs["release"] != release.digest:
+        raise GateRejected("the release has no verdict", where=release.id, fix="trtpipe check-drift")
+    artifacts.verify(verdict)
+    outcome = json.loads((verdict.path / "verdict.json").read_text("utf-8"))["verdict"]
+    if outcome == "fail":
+        raise GateRejected(
+            f"the drift check rejected release {release.id}",
+            where=str(verdict.path),
+            fix="read verdict.json there",
+        )
+    if outcome != "pass":
+        raise GateInconclusive(
+            f"the drift check of release {release.id} is inconclusive",
+            where=str(verdict.path),
+            fix="give more held-out prompts",
+        )
+    artifacts.verify(release)
+    entries = history(store)
+    if entries and entries[-1]["digest"] == release.digest and current_id(store) == release.id:
+        return False
+    switch(store, release, "promote", verdict.id)
+    return True
+
+
+def rollback(store: Store) -> Artifact:
+    """Go back to the release that was current before. Raises ConfigError if there is none."""
+    now_current = require_current(store)
+    last_promotion = {entry["release"]: entry for entry in history(store) if entry["action"] == "promote"}
+    previous = last_promotion[now_current.id]["previous"] if now_current.id in last_promotion else None
+    if previous is None or previous not in last_promotion:
+        raise ConfigError(
+            "there is no earlier release to go back to", where=str(now_current.path), fix="trtpipe status"
+        )
+    release = artifacts.read(now_current.path.with_name(previous))
+    artifacts.verify(release)
+    switch(store, release, "rollback", last_promotion[previous]["verdict"])
+    return release
+
+
+def find(store: Store, name: str | None) -> Artifact:
+    """Return the release called ``name`` (a beginning of its id is enough), or the newest."""
+    releases = store.all("release")
+    if not releases:
+        raise ConfigError("there is no release yet", where=str(store.root), fix="trtpipe run")
+    if name is None:
+        return releases[-1]
+    matching = [release for release in releases if release.id.startswith(name)]
+    if len(matching) != 1:
+        known = ", ".join(release.id for release in releases)
+        raise ConfigError(f"{len(matching)} releases begin with `{name}`", where=known, fix="give one id")
+    return matching[0]

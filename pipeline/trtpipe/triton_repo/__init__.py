@@ -1,0 +1,1 @@
+"""Triton: the model repository, the models in it, a server to run it and a client to ask it."""

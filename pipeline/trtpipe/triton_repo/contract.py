@@ -1,0 +1,184 @@
+"""The tensors of the served models, as data: names, types and dims are those of TensorRT-LLM's Triton templates.
+
+Source: ``inflight_batcher_llm`` of TensorRT-LLM 1.2. The tables hold the part of it that the local engine serves;
+whatever else an engine can do is one more row. A tensor without a row can't be asked for: the models refuse
+unknown request parameters by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Type = Literal["BOOL", "FP32", "INT32", "STRING", "UINT64"]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One input or output. ``dims`` are without the batch dimension; -1 is any length.
+
+    ``flat``: the model gets the batch dimension alone, without the trailing 1.
+    ``ragged``: requests of one batch may differ in length.
+    """
+
+    name: str
+    type: Type
+    dims: tuple[int, ...]
+    optional: bool = False
+    flat: bool = False
+    ragged: bool = False
+
+
+@dataclass(frozen=True)
+class Model:
+    """The tensors of one model. ``decoupled``: a request may get any number of responses."""
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    decoupled: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """One model of the ensemble; both maps go from the model's tensor to the ensemble's."""
+
+    model: str
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+
+
+def _option(name: str, type_: Type) -> Tensor:
+    """Return an optional scalar of the engine."""
+    return Tensor(name, type_, (1,), optional=True, flat=True)
+
+
+def _parameter(name: str, type_: Type) -> Tensor:
+    """Return an optional scalar of the ensemble."""
+    return Tensor(name, type_, (1,), optional=True)
+
+
+PREPROCESSING = Model(
+    "preprocessing",
+    inputs=(
+        Tensor("QUERY", "STRING", (1,)),
+        Tensor("REQUEST_OUTPUT_LEN", "INT32", (1,)),
+        Tensor("STOP_WORDS_DICT", "STRING", (-1,), optional=True),
+        Tensor("END_ID", "INT32", (1,), optional=True),
+        Tensor("PAD_ID", "INT32", (1,), optional=True),
+    ),
+    outputs=(
+        Tensor("INPUT_ID", "INT32", (-1,)),
+        Tensor("REQUEST_INPUT_LEN", "INT32", (1,)),
+        Tensor("STOP_WORDS_IDS", "INT32", (2, -1)),
+        Tensor("REQUEST_OUTPUT_LEN", "INT32", (-1,)),
+        Tensor("OUT_END_ID", "INT32", (1,)),
+        Tensor("OUT_PAD_ID", "INT32", (1,)),
+    ),
+)
+
+ENGINE = Model(
+    "tensorrt_llm",
+    inputs=(
+        Tensor("input_ids", "INT32", (-1,), optional=True, ragged=True),
+        Tensor("input_lengths", "INT32", (1,), flat=True),
+        Tensor("request_output_len", "INT32", (1,)),
+        _option("end_id", "INT32"),
+        _option("pad_id", "INT32"),
+        Tensor("stop_words_list", "INT32", (2, -1), optional=True, ragged=True),
+        _option("beam_width", "INT32"),
+        _option("temperature", "FP32"),
+        _option("runtime_top_k", "INT32"),
+        _option("runtime_top_p", "FP32"),
+        _option("repetition_penalty", "FP32"),
+        _option("presence_penalty", "FP32"),
+        _option("frequency_penalty", "FP32"),
+        _option("min_tokens", "INT32"),
+        _option("seed", "UINT64"),
+        Tensor("streaming", "BOOL", (1,), optional=True),
+    ),
+    outputs=(
+        Tensor("output_ids", "INT32", (-1, -1)),
+        Tensor("sequence_length", "INT32", (-1,)),
+    ),
+    decoupled=True,
+)
+
+POSTPROCESSING = Model(
+    "postprocessing",
+    inputs=(
+        Tensor("TOKENS_BATCH", "INT32", (-1, -1)),
+        Tensor("SEQUENCE_LENGTH", "INT32", (-1,)),
+    ),
+    outputs=(Tensor("OUTPUT", "STRING", (-1,)),),
+)
+
+ENSEMBLE = Model(
+    "ensemble",
+    inputs=(
+        Tensor("text_input", "STRING", (1,)),
+        Tensor("max_tokens", "INT32", (1,)),
+        Tensor("stop_words", "STRING", (-1,), optional=True),
+        _parameter("end_id", "INT32"),
+        _parameter("pad_id", "INT32"),
+        _parameter("beam_width", "INT32"),
+        _parameter("temperature", "FP32"),
+        _parameter("top_k", "INT32"),
+        _parameter("top_p", "FP32"),
+        _parameter("repetition_penalty", "FP32"),
+        _parameter("presence_penalty", "FP32"),
+        _parameter("frequency_penalty", "FP32"),
+        _parameter("min_tokens", "INT32"),
+        _parameter("seed", "UINT64"),
+        _parameter("stream", "BOOL"),
+    ),
+    outputs=(Tensor("text_output", "STRING", (-1,)),),
+)
+
+STEPS = (
+    Step(
+        "preprocessing",
+        inputs={
+            "QUERY": "text_input",
+            "REQUEST_OUTPUT_LEN": "max_tokens",
+            "STOP_WORDS_DICT": "stop_words",
+            "END_ID": "end_id",
+            "PAD_ID": "pad_id",
+        },
+        outputs={
+            "INPUT_ID": "_INPUT_ID",
+            "REQUEST_INPUT_LEN": "_REQUEST_INPUT_LEN",
+            "STOP_WORDS_IDS": "_STOP_WORDS_IDS",
+            "REQUEST_OUTPUT_LEN": "_REQUEST_OUTPUT_LEN",
+            "OUT_END_ID": "_PREPROCESSOR_END_ID",
+            "OUT_PAD_ID": "_PREPROCESSOR_PAD_ID",
+        },
+    ),
+    Step(
+        "tensorrt_llm",
+        inputs={
+            "input_ids": "_INPUT_ID",
+            "input_lengths": "_REQUEST_INPUT_LEN",
+            "request_output_len": "_REQUEST_OUTPUT_LEN",
+            "end_id": "_PREPROCESSOR_END_ID",
+            "pad_id": "_PREPROCESSOR_PAD_ID",
+            "stop_words_list": "_STOP_WORDS_IDS",
+            "beam_width": "beam_width",
+            "temperature": "temperature",
+            "runtime_top_k": "top_k",
+            "runtime_top_p": "top_p",
+            "repetition_penalty": "repetition_penalty",
+            "presence_penalty": "presence_penalty",
+            "frequency_penalty": "frequency_penalty",
+            "min_tokens": "min_tokens",
+            "seed": "seed",
+            "streaming": "stream",
+        },
+        outputs={"output_ids": "_TOKENS_BATCH", "sequence_length": "_SEQUENCE_LENGTH"},
+    ),
+    Step(
+        "postprocessing",
+        inputs={"TOKENS_BATCH": "_TOKENS_BATCH", "SEQUENCE_LENGTH": "_SEQUENCE_LENGTH"},
+        outputs={"OUTPUT": "text_output"},
+    ),
+)

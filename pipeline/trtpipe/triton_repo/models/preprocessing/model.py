@@ -1,0 +1,62 @@
+"""The preprocessing model: a text or a conversation becomes token ids."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+from chat import ChatError, ChatTokenizer
+from parameters import RequestError, refuse_unknown
+from prompt import encode, stop_words_list
+
+
+class TritonPythonModel:
+    """What Triton's Python backend calls."""
+
+    def initialize(self, args: dict[str, str]) -> None:
+        parameters = json.loads(args["model_config"])["parameters"]
+        folder = Path(args["model_repository"]) / parameters["tokenizer_dir"]["string_value"]
+        self.tokenizer = ChatTokenizer.load(folder.resolve())
+
+    def execute(self, requests: list[Any]) -> list[Any]:
+        return [self._respond(request) for request in requests]
+
+    def _respond(self, request: Any) -> Any:
+        try:
+            refuse_unknown(json.loads(request.parameters() or "{}"))
+            tensors = self._tensors(request)
+        except (RequestError, ChatError) as fault:
+            error = pb_utils.TritonError(str(fault), pb_utils.TritonError.INVALID_ARG)
+            return pb_utils.InferenceResponse(error=error)
+        return pb_utils.InferenceResponse(
+            [pb_utils.Tensor(name, np.asarray([values], dtype=np.int32)) for name, values in tensors.items()]
+        )
+
+    def _tensors(self, request: Any) -> dict[str, Any]:
+        """Return the outputs without their batch dimension."""
+        ids = encode(_texts(request, "QUERY")[0], self.tokenizer)
+        return {
+            "INPUT_ID": ids,
+            "REQUEST_INPUT_LEN": [len(ids)],
+            "STOP_WORDS_IDS": stop_words_list(_texts(request, "STOP_WORDS_DICT"), self.tokenizer),
+            "REQUEST_OUTPUT_LEN": [_number(request, "REQUEST_OUTPUT_LEN", default=0)],
+            "OUT_END_ID": [_number(request, "END_ID", default=min(self.tokenizer.eos_ids, default=-1))],
+            "OUT_PAD_ID": [_number(request, "PAD_ID", default=self.tokenizer.pad_id)],
+        }
+
+
+def _texts(request: Any, name: str) -> list[str]:
+    tensor = pb_utils.get_input_tensor_by_name(request, name)
+    values = [] if tensor is None else tensor.as_numpy().flatten().tolist()
+    try:
+        return [value.decode("utf-8") for value in values]
+    except UnicodeDecodeError as fault:
+        raise RequestError(f"{name} is not UTF-8: {fault.reason} at byte {fault.start}") from None
+
+
+def _number(request: Any, name: str, *, default: int) -> int:
+    tensor = pb_utils.get_input_tensor_by_name(request, name)
+    return default if tensor is None else int(tensor.as_numpy().flatten()[0])

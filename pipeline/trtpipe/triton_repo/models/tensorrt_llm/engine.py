@@ -1,0 +1,172 @@
+"""vLLM behind Triton: one thread with an event loop owns the engine, all response senders and all metrics.
+
+Triton's metrics crash the server when several threads touch them, so everything that sends or counts runs on that
+loop; other threads only hand work to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import threading
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import torch.utils.dlpack
+import triton_python_backend_utils as pb_utils
+from answer import Answer
+from chat import ChatTokenizer
+from detokenizer import Detokenizer
+from engine_metrics import EngineMetrics
+from generation import Generation, Limits
+from reply import Reply
+from vllm import AsyncEngineArgs, SamplingParams
+from vllm.sampling_params import RequestOutputKind
+from vllm.v1.engine.async_llm import AsyncLLM
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+    from pathlib import Path
+
+# As TensorRT-LLM's cancellation_check_period_ms.
+WATCH_PERIOD_S = 0.1
+DRAIN_S = 10.0
+
+
+class Engine:
+    """Serves generations until it is shut down or vLLM dies; then every request gets an error."""
+
+    def __init__(self, folder: Path, arguments: dict[str, Any], model: str, version: str) -> None:
+        """Load the engine. Raises TritonModelException with vLLM's reason."""
+        self._model = model
+        self._arguments = AsyncEngineArgs(model=str(folder), **arguments)
+        self._tokenizer = ChatTokenizer.load(folder)
+        self._detokenizer = Detokenizer(self._tokenizer)
+        self._metrics = EngineMetrics(model, version)
+        self._active: dict[asyncio.Task[None], Reply] = {}
+        self._numbers = itertools.count()
+        self._lost = False
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="engine", daemon=True)
+        self._thread.start()
+        try:
+            self._on_loop(self._load()).result()
+        except Exception as fault:
+            raise pb_utils.TritonModelException(f"vLLM does not load {folder}: {fault}") from fault
+
+    @staticmethod
+    def to_list(tensor: Any) -> list[Any]:
+        values: list[Any] = torch.utils.dlpack.from_dlpack(tensor.to_dlpack()).flatten().tolist()
+        return values
+
+    def submit(self, sender: Any, generation: Generation) -> None:
+        self._loop.call_soon_threadsafe(self._start, Reply(sender), generation)
+
+    def refuse(self, sender: Any, reason: str) -> None:
+        self._loop.call_soon_threadsafe(self._refuse, Reply(sender), reason)
+
+    def shutdown(self) -> None:
+        self._on_loop(self._unload()).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        # Triton's senders and metrics crash when they are freed as late as Python itself ends.
+        gc.collect()
+
+    def _on_loop(self, work: Awaitable[None]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)  # type: ignore[arg-type]
+
+    async def _load(self) -> None:
+        self._llm = AsyncLLM.from_engine_args(self._arguments, stat_loggers=[self._metrics.logger])
+        config = self._llm.vllm_config.model_config
+        self.limits = Limits(
+            tokens=config.max_model_len, vocabulary=config.get_vocab_size(), eos_ids=self._tokenizer.eos_ids
+        )
+        self._watch_task = self._loop.create_task(self._watch())
+
+    async def _unload(self) -> None:
+        self._watch_task.cancel()
+        for task in self._active:
+            task.cancel()
+        if self._active:
+            await asyncio.wait(self._active, timeout=DRAIN_S)
+        self._llm.shutdown()
+        self._metrics.close()
+
+    def _start(self, reply: Reply, generation: Generation) -> None:
+        task = self._loop.create_task(self._serve(reply, generation))
+        self._active[task] = reply
+        task.add_done_callback(self._active.pop)
+        self._metrics.active(len(self._active))
+
+    def _refuse(self, reply: Reply, reason: str) -> None:
+        self._metrics.ended("refused")
+        reply.fail(reason, pb_utils.TritonError.INVALID_ARG)
+
+    async def _serve(self, reply: Reply, generation: Generation) -> None:
+        """Answer one request. Whatever happens, the last response is marked as final."""
+        try:
+            await self._generate(reply, generation)
+            outcome = "answered"
+        except asyncio.CancelledError:
+            reply.fail("cancelled", pb_utils.TritonError.CANCELLED)
+            outcome = "cancelled"
+        except Exception as fault:
+            self._check_health()
+            reason = "the engine has died; load the model again" if self._lost else str(fault)
+            reply.fail(reason, pb_utils.TritonError.UNAVAILABLE if self._lost else pb_utils.TritonError.INTERNAL)
+            outcome = "failed"
+        self._metrics.ended(outcome)
+        self._metrics.active(len(self._active) - 1)
+
+    async def _generate(self, reply: Reply, generation: Generation) -> None:
+        answer = Answer(
+            self._tokenizer,
+            self._detokenizer,
+            [self._tokenizer.decode(word) for word in generation.stop_words],
+        )
+        collected: list[int] = []
+        stream = self._llm.generate(
+            {"prompt_token_ids": generation.prompt_ids}, _sampling(generation), str(next(self._numbers))
+        )
+        async with aclosing(stream):
+            async for output in stream:
+                new = [token for token in output.outputs[0].token_ids if token not in generation.end_ids]
+                collected += answer.add(new)
+                if answer.stopped:
+                    break
+                if generation.streaming and collected and not output.finished:
+                    reply.send(collected)
+                    collected = []
+        reply.finish([*collected, *answer.finish()])
+
+    async def _watch(self) -> None:
+        """Pass cancellations on to the engine, and notice its death also when nobody asks it anything."""
+        while not self._lost:
+            await asyncio.sleep(WATCH_PERIOD_S)
+            self._pass_on_cancellations()
+            self._check_health()
+
+    def _pass_on_cancellations(self) -> None:
+        for task, reply in self._active.items():
+            if reply.is_cancelled():
+                task.cancel()
+
+    def _check_health(self) -> None:
+        """Take the model out of service once the engine is dead: nothing revives it, and ready must mean ready."""
+        if self._llm.errored and not self._lost:
+            self._lost = True
+            pb_utils.Logger.log_error("the engine has died; unloading the model")
+            threading.Thread(target=pb_utils.unload_model, args=(self._model,), daemon=True).start()
+
+
+def _sampling(generation: Generation) -> SamplingParams:
+    return SamplingParams(
+        max_tokens=generation.answer_tokens_max,
+        # The ending tokens are the request's own; vLLM would add the model's to them.
+        ignore_eos=True,
+        stop_token_ids=sorted(generation.end_ids),
+        detokenize=False,
+        output_kind=RequestOutputKind.DELTA,
+        **generation.sampling,
+    )

@@ -1,0 +1,143 @@
+"""A request to the engine: read from its tensors, checked, and refused in words where it can't be served."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from parameters import RequestError
+
+# Tensors arrive as flat lists; the batch is always one prompt.
+Values = dict[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the loaded engine can take. ``tokens``: prompt plus answer."""
+
+    tokens: int
+    vocabulary: int
+    eos_ids: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One prompt with everything that decides its answer.
+
+    ``end_ids``: the tokens that end the answer. ``stop_words``: id sequences whose text ends it.
+    ``sampling``: keyword arguments of vLLM's SamplingParams.
+    """
+
+    prompt_ids: list[int]
+    answer_tokens_max: int
+    end_ids: frozenset[int]
+    stop_words: list[list[int]]
+    streaming: bool
+    sampling: dict[str, Any]
+
+
+def read(values: Values, limits: Limits) -> Generation:
+    """Build the generation. Raises RequestError."""
+    prompt_ids = _prompt(values, limits)
+    answer_tokens_max = int(_scalar(values, "request_output_len", 0))
+    if answer_tokens_max < 1:
+        raise RequestError(f"request_output_len (max_tokens) is {answer_tokens_max}; ask for at least 1 token")
+    if len(prompt_ids) + answer_tokens_max > limits.tokens:
+        raise RequestError(
+            f"too long: {len(prompt_ids)} prompt tokens + {answer_tokens_max} requested answer tokens"
+            f" = {len(prompt_ids) + answer_tokens_max}; this engine takes {limits.tokens} in all"
+        )
+    return Generation(
+        prompt_ids=prompt_ids,
+        answer_tokens_max=answer_tokens_max,
+        end_ids=_end_ids(values, limits),
+        stop_words=_stop_words(values, limits),
+        streaming=bool(_scalar(values, "streaming", False)),
+        sampling=_sampling(values, answer_tokens_max),
+    )
+
+
+def _scalar(values: Values, name: str, default: Any) -> Any:
+    found = values.get(name)
+    if not found:
+        return default
+    if len(found) > 1:
+        raise RequestError(f"{name} has {len(found)} values; give one")
+    return found[0]
+
+
+def _prompt(values: Values, limits: Limits) -> list[int]:
+    ids = values.get("input_ids", [])
+    if not ids:
+        raise RequestError("the prompt is empty: give input_ids")
+    length = _scalar(values, "input_lengths", None)
+    if length != len(ids):
+        raise RequestError(f"input_lengths is {length}, input_ids holds {len(ids)} tokens; they must agree")
+    _check_ids("input_ids", ids, limits)
+    return ids
+
+
+def _end_ids(values: Values, limits: Limits) -> frozenset[int]:
+    """Return the ending tokens: none for -1, all of the model's for one of the model's, else the given one."""
+    end_id = _scalar(values, "end_id", None)
+    if end_id is None or end_id in limits.eos_ids:
+        return limits.eos_ids
+    if end_id == -1:
+        return frozenset()
+    _check_ids("end_id", [end_id], limits)
+    return frozenset({end_id})
+
+
+def _stop_words(values: Values, limits: Limits) -> list[list[int]]:
+    """Read the two rows of stop_words_list: all ids one after the other, then where each word ends (-1: no more)."""
+    flat = values.get("stop_words_list", [])
+    ids, ends = flat[: len(flat) // 2], [end for end in flat[len(flat) // 2 :] if end >= 0]
+    words = [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    if not all(words) or (ends and ends[-1] > len(ids)):
+        raise RequestError("stop_words_list is damaged: the second row must hold rising ends within the first")
+    for word in words:
+        _check_ids("stop_words_list", word, limits)
+    return words
+
+
+def _check_ids(name: str, ids: list[int], limits: Limits) -> None:
+    for token in ids:
+        if not 0 <= token < limits.vocabulary:
+            raise RequestError(f"{name}: {token} is no token; ids are 0 to {limits.vocabulary - 1}")
+
+
+def _sampling(values: Values, answer_tokens_max: int) -> dict[str, Any]:
+    if (beam_width := _scalar(values, "beam_width", 1)) != 1:
+        raise RequestError(f"beam_width is {beam_width}; this engine serves 1 only")
+    min_tokens = _scalar(values, "min_tokens", 0)
+    if not 0 <= min_tokens <= answer_tokens_max:
+        raise RequestError(f"min_tokens is {min_tokens}; it must be 0 to {answer_tokens_max} (max_tokens)")
+    return {
+        **_randomness(values),
+        "min_tokens": min_tokens,
+        "repetition_penalty": _within(values, "repetition_penalty", 1.0, lowest=0.01, highest=100.0),
+        "presence_penalty": _within(values, "presence_penalty", 0.0, lowest=-2.0, highest=2.0),
+        "frequency_penalty": _within(values, "frequency_penalty", 0.0, lowest=-2.0, highest=2.0),
+    }
+
+
+def _randomness(values: Values) -> dict[str, Any]:
+    """As TensorRT-LLM does it: without runtime_top_k and runtime_top_p the likeliest token is taken."""
+    temperature = _within(values, "temperature", 1.0, lowest=0.0, highest=100.0)
+    top_k = int(_within(values, "runtime_top_k", 0, lowest=0, highest=1 << 30))
+    top_p = _within(values, "runtime_top_p", 0.0, lowest=0.0, highest=1.0)
+    if temperature == 0.0 or top_k == 1 or (top_k == 0 and top_p == 0.0):
+        return {"temperature": 0.0}
+    return {
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p or 1.0,
+        "seed": _scalar(values, "seed", None),
+    }
+
+
+def _within(values: Values, name: str, default: float, *, lowest: float, highest: float) -> float:
+    value: float = _scalar(values, name, default)
+    if not lowest <= value <= highest:
+        raise RequestError(f"{name} is {value:g}; it must be {lowest:g} to {highest:g}")
+    return value

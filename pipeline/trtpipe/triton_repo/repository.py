@@ -1,0 +1,108 @@
+"""The stage ``package``: an engine becomes a release, which is a model repository with its engine beside it.
+
+release/
+├── engine/                    the engine folder, hard-linked
+└── model_repository/
+    ├── preprocessing/         config.pbtxt, 1/model.py and its modules
+    ├── tensorrt_llm/
+    ├── postprocessing/
+    └── ensemble/              config.pbtxt, 1/ (empty: Triton wants a version folder)
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from trtpipe import core
+from trtpipe.core import digest
+from trtpipe.core.artifacts import RECORD
+from trtpipe.core.runner import Making, Stage
+from trtpipe.errors import ConfigError
+from trtpipe.triton_repo import configs, pbtxt
+
+MODELS = Path(__file__).parent / "models"
+CHAT = Path(core.__file__).parent / "chat.py"
+
+# The modules each model runs, beside its own folder under ``models``. They import each other by plain names.
+SHARED = {
+    "preprocessing": (CHAT, MODELS / "parameters.py"),
+    "tensorrt_llm": (CHAT, MODELS / "detokenizer.py", MODELS / "parameters.py"),
+    "postprocessing": (CHAT, MODELS / "detokenizer.py"),
+}
+VERSION = "1"
+# A release can be moved by copying its files; a folder without any would get lost on the way.
+EMPTY_FOLDER_NOTE = "This folder holds no code: the ensemble is what config.pbtxt says.\n"
+
+
+class Packaging(BaseModel):
+    """What decides a release, apart from the engine."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    execution_environment: str = Field(description="Absolute path of the Python environment that holds vLLM.")
+
+
+def stage(engine: Path, engine_digest: str, packaging: Packaging) -> Stage:
+    """Build the stage for an engine folder (one with an engine.json). Raises ConfigError if it is none."""
+    if not (engine / "engine.json").is_file():
+        raise ConfigError(
+            "not an engine folder: it has no engine.json", where=str(engine), fix="build the engine first"
+        )
+    return Stage(
+        name="package",
+        kind="release",
+        revision=1,
+        inputs={"engine": engine_digest, "models": digest.of_value(_code())},
+        parameters=packaging,
+        versions={},
+        make=lambda making: _make(making, engine, packaging),
+    )
+
+
+def _code() -> dict[str, dict[str, str]]:
+    """Return the digest of every module of every model."""
+    return {model: {path.name: digest.of_file(path) for path in modules(model)} for model in SHARED}
+
+
+def modules(model: str) -> list[Path]:
+    """Return the modules that one model runs."""
+    return [*sorted((MODELS / model).glob("*.py")), *SHARED[model]]
+
+
+def _make(making: Making, engine: Path, packaging: Packaging) -> None:
+    linked, copied = _link_tree(engine, making.folder / "engine")
+    repository = making.folder / "model_repository"
+    built = configs.build(configs.LocalEngine(packaging.execution_environment))
+    for name, config in built.items():
+        version = repository / name / VERSION
+        version.mkdir(parents=True)
+        (repository / name / "config.pbtxt").write_text(pbtxt.render(config), encoding="utf-8")
+        if name in SHARED:
+            for module in modules(name):
+                shutil.copyfile(module, version / module.name)
+        else:
+            (version / "README").write_text(EMPTY_FOLDER_NOTE, encoding="utf-8")
+    if copied:
+        making.note(f"{copied} engine file(s) copied instead of linked: they are on another file system")
+    making.figures |= {"models": sorted(built), "engine_files": linked + copied}
+
+
+def _link_tree(source: Path, target: Path) -> tuple[int, int]:
+    """Hard-link the files below ``source``; copy where linking is impossible. Returns (linked, copied)."""
+    linked = copied = 0
+    for path in sorted(source.rglob("*")):
+        if not path.is_file() or path == source / RECORD:
+            continue
+        goal = target / path.relative_to(source)
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(path, goal)
+            linked += 1
+        except OSError:
+            shutil.copyfile(path, goal)
+            copied += 1
+    return linked, copied

@@ -1,0 +1,175 @@
+"""Start and stop a real Triton server for one release, on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from trtpipe.core.process import stop as kill_group
+from trtpipe.core.process import tail
+from trtpipe.errors import ConfigError, ToolFailed
+from trtpipe.triton_repo import client, installation, pbtxt, ports
+
+# Requests in flight may end within this time after a stop; Triton then cuts them off.
+EXIT_TIMEOUT_S = 20
+# Unloading vLLM takes some seconds more.
+STOP_GRACE_S = EXIT_TIMEOUT_S + 20.0
+POLL_S = 0.25
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the server listens."""
+
+    host: str
+    http_port: int
+    grpc_port: int
+    metrics_port: int
+
+    @property
+    def http_url(self) -> str:
+        return f"http://{self.host}:{self.http_port}"
+
+    @property
+    def metrics_url(self) -> str:
+        return f"http://{self.host}:{self.metrics_port}/metrics"
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that has answered a request. ``supervisor``: its process; it ends when the server does."""
+
+    addresses: Addresses
+    supervisor: subprocess.Popen[bytes]
+    log: Path
+    seconds_to_ready: float
+
+
+@contextmanager
+def running(
+    release: Path, environment: Path, addresses: Addresses, *, state: Path, log: Path, ready_timeout_s: float
+) -> Iterator[Server]:
+    """Serve a release within a ``with`` block.
+
+    ``environment``: the Python environment that holds Triton. ``state``: folder for what the server needs while it
+    runs. To be called from the main thread: the server ends when the thread that started it does.
+    Raises EnvironmentUnfit (Triton, ports), ConfigError (the release), ToolFailed (not ready; the log's last lines).
+    """
+    started = time.monotonic()
+    triton = installation.find(environment)
+    _require_environments(release, triton)
+    ports.require_free(
+        addresses.host,
+        {"http": addresses.http_port, "grpc": addresses.grpc_port, "metrics": addresses.metrics_port},
+    )
+    folder = state / "triton" / str(addresses.http_port)
+    _assemble(folder, release, triton)
+    supervisor = _start(triton, folder, addresses, log)
+    try:
+        _wait_until_ready(supervisor, addresses, log, started + ready_timeout_s)
+        yield Server(addresses, supervisor, log, time.monotonic() - started)
+    finally:
+        _stop(supervisor)
+        shutil.rmtree(folder)
+
+
+def wait(server: Server) -> None:
+    """Return never by itself: raise ToolFailed when the server ends without having been asked to."""
+    server.supervisor.wait()
+    raise ToolFailed(f"Triton ended by itself\n{tail(server.log)}", where=str(server.log), fix="see the log")
+
+
+def _require_environments(release: Path, triton: installation.Installation) -> None:
+    """Check the model configs, and that Triton's Python can run each model."""
+    found = sorted((release / "model_repository").glob("*/config.pbtxt"))
+    if not found:
+        raise ConfigError("not a release: no model_repository with configs", where=str(release), fix="package it again")
+    for path in found:
+        config = pbtxt.parse(path.read_text(encoding="utf-8"), str(path))
+        if "EXECUTION_ENV_PATH" in config.parameters:
+            environment = Path(config.parameters["EXECUTION_ENV_PATH"].string_value)
+            installation.require_same_python(triton, environment)
+
+
+def _assemble(folder: Path, release: Path, triton: installation.Installation) -> None:
+    """Lay out what the server reads: a copy of the models, so that Python's caches never end up in the release."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    shutil.copytree(release / "model_repository", folder / "model_repository")
+    (folder / "engine").symlink_to((release / "engine").resolve())
+    triton.assemble_backends(folder / "backends")
+
+
+def _start(triton: installation.Installation, folder: Path, addresses: Addresses, log: Path) -> subprocess.Popen[bytes]:
+    shm_prefix = f"trtpipe_{os.getpid()}_{addresses.http_port}_"
+    command = [
+        str(triton.program),
+        f"--model-repository={(folder / 'model_repository').resolve()}",
+        f"--backend-directory={(folder / 'backends').resolve()}",
+        f"--backend-config=python,shm-region-prefix-name={shm_prefix}",
+        f"--cache-directory={triton.caches}",
+        "--model-control-mode=explicit",
+        "--load-model=*",
+        "--disable-auto-complete-config",
+        f"--exit-timeout-secs={EXIT_TIMEOUT_S}",
+        f"--http-address={addresses.host}",
+        f"--grpc-address={addresses.host}",
+        f"--metrics-address={addresses.host}",
+        f"--http-port={addresses.http_port}",
+        f"--grpc-port={addresses.grpc_port}",
+        f"--metrics-port={addresses.metrics_port}",
+    ]
+    supervising = [sys.executable, "-m", "trtpipe.triton_repo.supervisor"]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as log_file:
+        return subprocess.Popen(
+            [*supervising, str(os.getpid()), shm_prefix, str(STOP_GRACE_S), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=log_file,
+            stderr=log_file,
+            env=triton.variables(),
+            start_new_session=True,
+        )
+
+
+def _wait_until_ready(supervisor: subprocess.Popen[bytes], addresses: Addresses, log: Path, deadline: float) -> None:
+    """Return once a request has been answered: a model that can't pass texts reports ready all the same."""
+    while not is_ready(addresses.http_url):
+        if supervisor.poll() is not None:
+            raise ToolFailed(f"Triton ended while loading\n{tail(log)}", where=str(log), fix="see the log")
+        if time.monotonic() > deadline:
+            raise ToolFailed(
+                f"Triton was not ready in time\n{tail(log)}",
+                where=str(log),
+                fix="see the log; a busy or small machine may need a higher serving.ready_timeout_s",
+            )
+        time.sleep(POLL_S)
+    remaining_s = max(deadline - time.monotonic(), POLL_S)
+    client.ask(addresses.http_url, "Hello", max_tokens=1, time_limit_s=remaining_s)
+
+
+def is_ready(http_url: str) -> bool:
+    """True where the server answers requests. Its own health does not tell: that ignores unloaded models."""
+    try:
+        return httpx.get(f"{http_url}/v2/models/ensemble/ready", timeout=5, trust_env=False).is_success
+    except httpx.TransportError:
+        return False
+
+
+def _stop(supervisor: subprocess.Popen[bytes]) -> None:
+    """End the server: requests in flight first. Only the supervisor is signalled; it takes care of the rest."""
+    supervisor.send_signal(signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        supervisor.wait(STOP_GRACE_S + 10)
+    # Empty, unless somebody has killed the supervisor itself.
+    kill_group(supervisor)

@@ -1,0 +1,91 @@
+"""Requests to the engine: what is taken, and what is refused with which words."""
+
+from typing import Any
+
+import pytest
+
+
+def read(**changes: Any) -> Any:
+    from generation import Limits, read
+
+    values = {"input_ids": [5, 6, 7], "input_lengths": [3], "request_output_len": [10], **changes}
+    return read(values, Limits(tokens=64, vocabulary=100, eos_ids=frozenset({2, 3})))
+
+
+def test_without_options_an_answer_is_greedy_and_in_one_piece():
+    generation = read()
+
+    assert generation.prompt_ids == [5, 6, 7]
+    assert generation.answer_tokens_max == 10
+    assert generation.end_ids == {2, 3}
+    assert generation.stop_words == []
+    assert not generation.streaming
+    assert generation.sampling == {
+        "temperature": 0.0,
+        "min_tokens": 0,
+        "repetition_penalty": 1.0,
+        "presence_penalty": 0.0,
+        "frequency_penalty": 0.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"temperature": [0.7]}, {"temperature": 0.0}),
+        ({"temperature": [0.7], "runtime_top_k": [1]}, {"temperature": 0.0}),
+        ({"temperature": [0.0], "runtime_top_k": [50]}, {"temperature": 0.0}),
+        ({"runtime_top_k": [50]}, {"temperature": 1.0, "top_k": 50, "top_p": 1.0, "seed": None}),
+        (
+            {"temperature": [0.5], "runtime_top_p": [0.9], "seed": [2**64 - 1]},
+            {"temperature": 0.5, "top_k": 0, "top_p": 0.9, "seed": 2**64 - 1},
+        ),
+    ],
+)
+def test_sampling_is_asked_for_by_top_k_or_top_p(options, expected):
+    sampling = read(**options).sampling
+
+    assert {name: sampling[name] for name in sampling if "penalty" not in name and name != "min_tokens"} == expected
+
+
+@pytest.mark.parametrize(("end_id", "expected"), [(2, {2, 3}), (9, {9}), (-1, set())])
+def test_end_id_names_the_models_ends_another_or_none(end_id, expected):
+    assert read(end_id=[end_id]).end_ids == expected
+
+
+def test_stop_words_are_cut_at_their_ends():
+    assert read(stop_words_list=[10, 11, 12, 2, 3, -1]).stop_words == [[10, 11], [12]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"input_ids": []}, "empty"),
+        ({"input_lengths": [2]}, "input_lengths is 2, input_ids holds 3"),
+        ({"input_ids": [5, 6, 100]}, "100 is no token; ids are 0 to 99"),
+        ({"request_output_len": [0]}, "at least 1"),
+        ({"request_output_len": [62]}, "3 prompt tokens + 62 requested answer tokens = 65; this engine takes 64"),
+        ({"beam_width": [4]}, "beam_width is 4"),
+        ({"min_tokens": [11]}, "min_tokens is 11"),
+        ({"temperature": [-1.0]}, "temperature is -1"),
+        ({"temperature": [float("nan")]}, "temperature is nan"),
+        ({"runtime_top_p": [1.5]}, "runtime_top_p is 1.5"),
+        ({"end_id": [100]}, "end_id: 100 is no token"),
+        ({"stop_words_list": [10, 11, 3, -1]}, "stop_words_list is damaged"),
+        ({"stop_words_list": [10, 11, 1, 1]}, "stop_words_list is damaged"),
+        ({"request_output_len": [5, 6]}, "has 2 values"),
+    ],
+)
+def test_what_is_refused(changes, words):
+    from parameters import RequestError
+
+    with pytest.raises(RequestError, match=words.replace("+", r"\+")):
+        read(**changes)
+
+
+def test_unknown_fields_are_named():
+    from parameters import RequestError, refuse_unknown
+
+    refuse_unknown({"id": "7", "bad_words": "", "triton_enable_empty_final_response": True})
+    with pytest.raises(RequestError, match="tempreature, top_kk"):
+        refuse_unknown({"top_kk": 5, "tempreature": 0.5})

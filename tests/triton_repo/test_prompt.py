@@ -1,0 +1,81 @@
+"""What a client may write into text_input."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+
+@pytest.fixture
+def chat(byte_level):
+    return replace(byte_level, has_template=True)
+
+
+def test_plain_text_is_one_user_message(chat):
+    from prompt import encode
+
+    assert chat.decode(encode("hello", chat)) == "<user>hello"
+
+
+def test_a_document_is_a_conversation(chat):
+    from prompt import encode
+
+    messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
+
+    assert chat.decode(encode(json.dumps({"messages": messages}), chat)) == "<system>s<user>u"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"other": 1}', '"messages"', "{messages}"])
+def test_other_json_is_plain_text(chat, text):
+    from prompt import encode
+
+    assert chat.decode(encode(text, chat)) == f"<user>{text}"
+
+
+def test_without_a_template_text_is_the_prompt(byte_level):
+    from prompt import encode
+
+    assert byte_level.decode(encode("once", byte_level)) == "once"
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({"messages": []}, "at least one message"),
+        ({"messages": "hello"}, "must be a list"),
+        ({"messages": [{"role": "user"}]}, r"messages\[0\]"),
+        ({"messages": [{"role": "user", "content": "x"}, 5]}, r"messages\[1\]"),
+        ({"messages": [{"role": "user", "content": "x"}], "tools": []}, "unknown keys: tools"),
+    ],
+)
+def test_a_damaged_document_is_refused(chat, document, words):
+    from parameters import RequestError
+    from prompt import encode
+
+    with pytest.raises(RequestError, match=words):
+        encode(json.dumps(document), chat)
+
+
+def test_stop_words_become_ids_and_ends(byte_level):
+    from prompt import stop_words_list
+
+    a, b, c = byte_level.encode("abc")
+
+    assert stop_words_list(["ab", "", "c"], byte_level) == [[a, b, c], [2, 3, -1]]
+    assert stop_words_list([], byte_level) == [[], []]
+
+
+def test_stop_words_are_read_back_by_the_engine(byte_level):
+    from generation import Limits, read
+    from prompt import stop_words_list
+
+    rows = stop_words_list(["end", "\n"], byte_level)
+    limits = Limits(tokens=64, vocabulary=300, eos_ids=frozenset())
+    values = {
+        "input_ids": [1],
+        "input_lengths": [1],
+        "request_output_len": [1],
+        "stop_words_list": [*rows[0], *rows[1]],
+    }
+
+    assert [byte_level.decode(word) for word in read(values, limits).stop_words] == ["end", "\n"]

@@ -1,0 +1,49 @@
+"""Workspaces for tests that run the installed command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).parents[1]
+CHAIN_LIMIT_S = 1800
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a command ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.stdout)
+        return found
+
+
+def trtpipe(*arguments: str, folder: Path, limit_s: float = CHAIN_LIMIT_S) -> Result:
+    """Run the installed command in a workspace."""
+    program = Path(sys.executable).with_name("trtpipe")
+    done = subprocess.run(
+        [program, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=limit_s
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def write_config(folder: Path) -> None:
+    """Write the embedded default's config for a workspace elsewhere."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "trtpipe.yaml").write_text(
+        "model: sample\n"
+        f"prompts:\n  files: [{REPOSITORY / 'calibration/prompts/sample.jsonl'}]\n"
+        f"target: {REPOSITORY / 'engines/local.yaml'}\n"
+        f"policy: {REPOSITORY / 'calibration/policy.sample.yaml'}\n"
+        f"serving:\n  triton_environment: {REPOSITORY / '.venv-triton'}\n",
+        encoding="utf-8",
+    )
