@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from trtpipe.cli import trtpipe
-from trtpipe.errors import EnvironmentUnfit, Interrupted, TrtpipeError, UsageFault
+from trtpipe.errors import Interrupted, TrtpipeError, UsageFault, system_fault
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -49,7 +49,7 @@ def _run() -> int:
     except TrtpipeError as fault:
         error = fault
     except OSError as fault:
-        error = _system_fault(fault)
+        error = system_fault(fault)
     except Exception:
         error = _bug()
     return _report(error)
@@ -63,14 +63,6 @@ def _usage(error: click.ClickException) -> TrtpipeError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "trtpipe"
     return UsageFault(error.format_message(), where=path, fix=f"{path} --help")
-
-
-def _system_fault(error: OSError) -> TrtpipeError:
-    return EnvironmentUnfit(
-        f"the system refused: {error.strerror or error}",
-        where=str(error.filename or "unknown file"),
-        fix="free disk space, or correct the permissions there, and run the same command again",
-    )
 
 
 def _bug() -> TrtpipeError:

@@ -28,18 +28,22 @@ class ErrorDocument(TypedDict):
     what: str
     where: str | None
     fix: str | None
+    log: str | None
 
 
 class TrtpipeError(Exception):
-    """Root of all errors. ``what``, ``where`` and ``fix`` are one short text each."""
+    """Root of all errors. ``what``, ``where`` and ``fix`` are one short text each; ``log``: a file that says more."""
 
     exit_code = 1
 
-    def __init__(self, what: str, *, where: str | None = None, fix: str | None = None) -> None:
+    def __init__(
+        self, what: str, *, where: str | None = None, fix: str | None = None, log: str | None = None
+    ) -> None:
         super().__init__(what)
         self.what = what
         self.where = where
         self.fix = fix
+        self.log = log
 
     def __str__(self) -> str:
         return render(self.each())
@@ -49,7 +53,9 @@ class TrtpipeError(Exception):
         return [self]
 
     def document(self) -> ErrorDocument:
-        return ErrorDocument(exit_code=self.exit_code, what=self.what, where=self.where, fix=self.fix)
+        return ErrorDocument(
+            exit_code=self.exit_code, what=self.what, where=self.where, fix=self.fix, log=self.log
+        )
 
 
 class UsageFault(TrtpipeError):
@@ -131,11 +137,20 @@ def from_document(document: ErrorDocument) -> TrtpipeError:
     """Rebuild the error that a worker passed up as JSON."""
     kinds = {kind.exit_code: kind for kind in TrtpipeError.__subclasses__()}
     kind = kinds.get(document["exit_code"], TrtpipeError)
-    return kind(document["what"], where=document["where"], fix=document["fix"])
+    return kind(document["what"], where=document["where"], fix=document["fix"], log=document["log"])
+
+
+def system_fault(error: OSError) -> EnvironmentUnfit:
+    """Say that the system refused something: a full disk, a read-only folder, a missing permission."""
+    return EnvironmentUnfit(
+        f"the system refused: {error.strerror or error}",
+        where=str(error.filename) if error.filename else None,
+        fix="free disk space, or correct the permissions there, and run the same command again",
+    )
 
 
 def render(problems: list[TrtpipeError]) -> str:
-    """Return the text shown to a person: three lines a problem at most."""
+    """Return the text shown to a person: a line for each part that there is."""
     lines: list[str] = []
     for problem in problems:
         lines.append(f"error: {problem.what}")
@@ -143,4 +158,6 @@ def render(problems: list[TrtpipeError]) -> str:
             lines.append(f"  where: {problem.where}")
         if problem.fix:
             lines.append(f"  fix:   {problem.fix}")
+        if problem.log:
+            lines.append(f"  log:   {problem.log}")
     return "\n".join(lines)

@@ -30,7 +30,7 @@ def test_every_row_is_in_one_place(rows: list[Row], heldout: int, calibration: i
     for segment in {r.segment for r in rows}:
         size = sum(r.segment == segment for r in rows)
         held = sum(r.segment == segment for r in parts.heldout)
-        assert held == min(heldout, size // 2)
+        assert held == min(heldout, size * 2 // 3)
         assert held + parts.shortfalls.get(segment, 0) == heldout
 
 
@@ -62,7 +62,7 @@ def test_the_seed_decides_and_id_and_response_do_not() -> None:
 
 
 def test_shortfalls_are_counted_by_segment() -> None:
-    rows = [row(str(number), segment="code") for number in range(5)]
+    rows = [row(str(number), segment="code") for number in range(4)]
     assert divide(rows).shortfalls == {"code": 1}
 
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from trtpipe.core import digest
 from trtpipe.errors import ConfigError
 from trtpipe.quantization import worker
-from trtpipe.quantization.stage import group_size_for
+from trtpipe.quantization.stage import group_size_for, summary
 
 
 class Events:
@@ -54,10 +54,29 @@ def test_a_stopped_run_goes_on_and_ends_in_the_same_bytes(tmp_path: Path) -> Non
     worker.work(stopped, again)  # type: ignore[arg-type]
     assert again.notes == ["going on at layer 1 of 2 where an earlier run ended"]
     first, second = digest.of_folder(Path(straight["folder"])), digest.of_folder(Path(stopped["folder"]))
-    first.pop("quantization.json")  # it holds seconds
-    second.pop("quantization.json")
     assert first == second
     assert result["calibration_tokens"] == 71
+
+
+@pytest.mark.parametrize("model_type", tiny.OWN)
+def test_the_checkpoint_stands_for_nearly_the_same_model(tmp_path: Path, model_type: str) -> None:
+    model = tiny.own(tmp_path / "model", model_type)
+    made = job(tmp_path, "out", model)
+    worker.work(made, Events())  # type: ignore[arg-type]
+    plain = tiny.read_back(Path(made["folder"]), model, tmp_path / "plain")
+    ids = torch.randint(0, 96, (2, 40))
+    with torch.inference_mode():
+        before, after = (tiny.model_of(folder)(ids).logits for folder in (model, plain))
+    assert 0 < float((after - before).norm() / before.norm()) < 0.5
+
+
+def test_linears_without_codes_are_named_in_the_config(tmp_path: Path) -> None:
+    made = job(tmp_path, "out", tiny.own(tmp_path / "model", "qwen2_moe"))
+    worker.work(made, Events())  # type: ignore[arg-type]
+    config = json.loads((Path(made["folder"]) / "config.json").read_text("utf-8"))
+    assert config["quantization_config"]["ignore"] == [
+        "lm_head", r"re:.*\.mlp\.gate$", r"re:.*\.mlp\.shared_expert_gate$"
+    ]  # fmt: skip
 
 
 def test_a_tensor_with_nan_is_named(tmp_path: Path) -> None:
@@ -90,6 +109,21 @@ def test_group_size(tmp_path: Path, hidden: int, asked: int | str, size: int) ->
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert group_size_for(tmp_path, asked) == size
+
+
+def test_an_experts_width_counts(tmp_path: Path) -> None:
+    config = {"hidden_size": 256, "intermediate_size": 512, "moe_intermediate_size": 192, "num_attention_heads": 2}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ConfigError, match="128 does not divide moe_intermediate_size 192"):
+        group_size_for(tmp_path, 128)
+
+
+def test_groups_without_tokens_do_not_count_in_the_summary() -> None:
+    seen = {"tokens": 9, "plain_rounding": 0.5, "awq": 0.25, "final": 0.125}
+    idle = {"tokens": 0, "plain_rounding": None, "awq": None, "final": None}
+    assert summary([{"errors": [seen, idle]}]) == {
+        "relative_error_plain_rounding_mean": 0.5, "relative_error_awq_mean": 0.25, "relative_error_final_mean": 0.125
+    }  # fmt: skip
 
 
 def test_an_indivisible_width_is_named(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def rank(row: Row, seed: int) -> bytes:
 
 
 def split(rows: list[Row], *, heldout_per_segment: int, calibration_max: int, seed: int) -> Split:
-    """Hold out the first rows of each segment's order, at most half of the segment; the rest calibrate.
+    """Hold out the first rows of each segment's order, at most two thirds of the segment; the rest calibrate.
 
     ``shortfalls`` maps a segment to how many held-out prompts it lacks.
     """
@@ -41,7 +41,7 @@ def split(rows: list[Row], *, heldout_per_segment: int, calibration_max: int, se
     shortfalls: dict[str, int] = {}
     for name in sorted(segments):
         ordered = sorted(segments[name], key=lambda row: rank(row, seed))
-        count = min(heldout_per_segment, len(ordered) // 2)
+        count = min(heldout_per_segment, len(ordered) * 2 // 3)
         if count < heldout_per_segment:
             shortfalls[name] = heldout_per_segment - count
         heldout += ordered[:count]

@@ -41,7 +41,7 @@ def stage(model: Path, model_digest: str, files: list[Path], selection: Selectio
     return Stage(
         name="select-prompts",
         kind="prompt-set",
-        revision=1,
+        revision=2,
         inputs={"model": model_digest, "prompts": digest.of_value([digest.of_file(path) for path in files])},
         parameters=selection,
         versions={name: importlib.metadata.version(name) for name in ("tokenizers", "jinja2")},
@@ -60,7 +60,9 @@ def _make(making: Making, model: Path, files: list[Path], selection: Selection) 
         seed=selection.seed,
     )
     for segment, lacking in parts.shortfalls.items():
-        making.note(f"segment `{segment}`: {lacking} held-out prompt(s) fewer than asked (at most half is held out)")
+        making.note(
+            f"segment `{segment}`: {lacking} held-out prompt(s) fewer than asked (two thirds at most)"
+        )
     lengths = tokens.Lengths()
     counts = {}
     for name, rows in (("calibration", parts.calibration), ("heldout", parts.heldout)):

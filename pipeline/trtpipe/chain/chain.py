@@ -23,6 +23,18 @@ from trtpipe.quantization import stage as quantization
 from trtpipe.sample import stage as sample
 from trtpipe.triton_repo import repository
 
+# Property of the chain -> stage that makes it, in the order in which a run needs them.
+STAGE_NAMES = {
+    "model": "sample-model",
+    "prompt_set": "select-prompts",
+    "checkpoint": "calibrate",
+    "engine": "build-engine",
+    "release": "package",
+    "baseline": "score-baseline",
+    "release_scores": "score-release",
+    "verdict": "check-drift",
+}
+
 
 @dataclass(frozen=True)
 class Model:
@@ -33,10 +45,14 @@ class Model:
 
 
 class Chain:
-    """Each property obtains its artifact, and those before it, once."""
+    """Each property obtains its artifact, and those before it, once.
 
-    def __init__(self, space: Workspace, runner: Runner) -> None:
+    ``keep_digests``: whether the digests of a model's files are kept in the workspace, so that they are computed once.
+    """
+
+    def __init__(self, space: Workspace, runner: Runner, *, keep_digests: bool = True) -> None:
         self.space = space
+        self.keep_digests = keep_digests
         self.runner = runner
         self.target = _local(space.target)
 
@@ -55,7 +71,7 @@ class Chain:
             return Model(artifact.path, artifact.digest)
         folder = self.space.resolve(self.space.config.model)
         model_folder.check(folder)
-        return Model(folder, model_folder.identity(folder, state / "model-digests.json"))
+        return Model(folder, model_folder.identity(folder, state / "model-digests.json", keep=self.keep_digests))
 
     @cached_property
     def prompt_set(self) -> Artifact:

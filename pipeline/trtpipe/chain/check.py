@@ -15,6 +15,7 @@ from trtpipe.core.runner import Making, Stage
 from trtpipe.drift import gate, metrics, table, verdict
 from trtpipe.drift.policy import Policy
 from trtpipe.drift.served import judge_served
+from trtpipe.report import drift as report
 
 
 def stage(
@@ -35,13 +36,15 @@ def stage(
         )
         (making.folder / "verdict.json").write_text(reached.model_dump_json(indent=2) + "\n", encoding="utf-8")
         (making.folder / "verdict.txt").write_text(table.render(reached) + "\n", encoding="utf-8")
+        page = report.page(reached.model_dump(mode="json"))
+        (making.folder / "verdict.html").write_text(page, encoding="utf-8")
         making.figures |= {"verdict": reached.verdict}
         making.figures |= {name: finding.value for name, finding in reached.overall.items()}
 
     return Stage(
         name="check-drift",
         kind="verdict",
-        revision=1,
+        revision=2,
         inputs={
             "release": release.digest,
             "baseline": baseline.digest,

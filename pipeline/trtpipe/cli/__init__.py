@@ -23,6 +23,16 @@ COMMANDS = {
     "ask": "Ask the served model.",
 }
 STEPS = ("calibrate", "build-engine", "package")
+# Commands that change the workspace -> the chain's property that they obtain, if they obtain one.
+CHANGING = {
+    "run": "verdict",
+    "calibrate": "checkpoint",
+    "build-engine": "engine",
+    "package": "release",
+    "check-drift": "verdict",
+    "promote": None,
+    "rollback": None,
+}
 
 
 class LazyGroup(click.Group):
@@ -37,7 +47,9 @@ class LazyGroup(click.Group):
         name = cmd_name.replace("-", "_")
         module = importlib.import_module("trtpipe.cli.steps" if cmd_name in STEPS else f"trtpipe.cli.{name}")
         command: click.Command = getattr(module, name)
-        return command
+        if cmd_name not in CHANGING:
+            return command
+        return importlib.import_module("trtpipe.cli.changing").changing(command, CHANGING[cmd_name])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from trtpipe.errors import UsageFault
+
 if TYPE_CHECKING:
     from trtpipe.cli.console import Console
     from trtpipe.config.load import Workspace
@@ -28,6 +30,23 @@ class Options:
     settings: tuple[str, ...]
     as_json: bool
     verbosity: int
+    dry_run: bool
+    wait_s: float
+
+    @classmethod
+    def take(cls, given: dict[str, Any]) -> Options:
+        """Take the common options out of what Click has read. Raises UsageFault for -q with -v."""
+        quiet, verbose = given.pop("quiet"), given.pop("verbose")
+        if quiet and verbose:
+            raise UsageFault("-q and -v exclude each other", where="-q -v", fix="give one of them")
+        return cls(
+            given.pop("config"),
+            given.pop("settings"),
+            given.pop("as_json"),
+            verbosity=int(verbose) - int(quiet),
+            dry_run=given.pop("dry_run", False),
+            wait_s=given.pop("wait_s", 0.0),
+        )
 
     def workspace(self) -> Workspace:
         from trtpipe.config.load import workspace
@@ -51,7 +70,7 @@ class Options:
 
         space = self.workspace()
         store = Store(space.root)
-        with store.lock(command_line()), self.console() as console:
+        with self.console() as console, store.lock(command_line(), wait_s=self.wait_s, note=console.note):
             yield space, store, console
 
     def result(self, document: dict[str, Any], text: str) -> None:
@@ -67,9 +86,7 @@ def common(command: Command) -> Command:
     """Give a command the common options; its function receives them as ``options``."""
 
     def gather(ctx: click.Context, **given: Any) -> Any:
-        verbosity = -1 if given.pop("quiet") else int(given.pop("verbose"))
-        given.pop("verbose", None)
-        options = Options(given.pop("config"), given.pop("settings"), given.pop("as_json"), verbosity)
+        options = Options.take(given)
         return ctx.invoke(command, options=options, **given)
 
     decorators = (

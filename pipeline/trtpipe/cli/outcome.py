@@ -10,10 +10,16 @@ from rich.console import Console
 from rich.table import Table
 
 from trtpipe.errors import GateInconclusive, GateRejected
+from trtpipe.release.current import current_id
+from trtpipe.report import overview
+from trtpipe.report.overview import NextStep
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from trtpipe.core.artifacts import Artifact
     from trtpipe.core.runner import Outcome
+    from trtpipe.core.store import Store
 
 # The figures worth a line on the screen; the record has them all.
 KEY_FIGURES = {
@@ -27,6 +33,16 @@ KEY_FIGURES = {
     "check-drift": ("verdict", "kl_top20_nats", "top1_agreement", "perplexity_ratio"),
 }
 WIDTH = 118
+
+AFTER_PASS = (
+    NextStep("trtpipe serve", "start Triton with the current release"),
+    NextStep('trtpipe ask "Write a polite reply to a customer whose parcel is late."', "try it"),
+    NextStep("trtpipe rollback", "go back to the release before"),
+)
+AFTER_NO_PASS = (
+    NextStep("trtpipe run", "again, after adding prompts like the traffic, or changing the policy with a reason"),
+    NextStep("trtpipe status", "see which release is current meanwhile"),
+)
 
 
 def document(outcomes: list[Outcome]) -> dict[str, Any]:
@@ -62,7 +78,7 @@ def stages(outcomes: list[Outcome]) -> str:
     return buffer.getvalue().rstrip()
 
 
-def table(outcomes: list[Outcome], verdict: Artifact, release: Artifact, *, changed: bool) -> str:
+def table(outcomes: list[Outcome], verdict: Artifact, release: Artifact, report: Path, *, changed: bool) -> str:
     """Return the closing text of a whole run."""
     state = "is now current" if changed else "stays current"
     return "\n".join(
@@ -70,28 +86,49 @@ def table(outcomes: list[Outcome], verdict: Artifact, release: Artifact, *, chan
             stages(outcomes),
             "",
             f"release {release.id} passed the drift check and {state}",
-            f"verdict: {verdict.path / 'verdict.json'}",
-            "next:    trtpipe serve",
-            '         trtpipe ask "Write a polite reply to a customer whose parcel is late."',
+            f"drift report: {verdict.path / 'verdict.html'}",
+            f"run overview: {report}",
+            "next: " + "\n      ".join(step.command for step in AFTER_PASS[:2]),
         ]
     )
 
 
+def write_report(store: Store, outcomes: list[Outcome], verdict: Artifact) -> Path:
+    """Write the overview of a whole run into the workspace and return its path."""
+    found = _content(verdict)
+    page = overview.page(
+        outcomes,
+        found,
+        folder=store.state,
+        current=current_id(store),
+        key_figures=KEY_FIGURES,
+        next_steps=AFTER_PASS if found["verdict"] == "pass" else AFTER_NO_PASS,
+    )
+    path = store.state / "report.html"
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
 def require_pass(verdict: Artifact) -> None:
     """Raise GateRejected or GateInconclusive with the reasons, unless the verdict is a pass."""
-    found = json.loads((verdict.path / "verdict.json").read_text("utf-8"))
+    found = _content(verdict)
     if found["verdict"] == "pass":
         return
     kind = GateRejected if found["verdict"] == "fail" else GateInconclusive
     raise kind(
         f"the drift check says {found['verdict']}: " + "; ".join(found["reasons"]),
         where=str(verdict.path / "verdict.json"),
-        fix="calibrate on prompts like the traffic, or change the policy with a reason",
+        fix="read verdict.html beside it; calibrate on prompts like the traffic, or change the policy with a reason",
     )
 
 
 def exit_code(verdict: str) -> int:
     return {"pass": 0, "fail": GateRejected.exit_code}.get(verdict, GateInconclusive.exit_code)
+
+
+def _content(verdict: Artifact) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((verdict.path / "verdict.json").read_text("utf-8"))
+    return found
 
 
 def _short(figure: Any) -> str:

@@ -19,8 +19,23 @@ def promote(options: Options, release: str | None) -> None:
     """
     from trtpipe.release import promote as promotion
 
+    if options.dry_run:
+        _foresee(options, release)
+        return
     with options.locked() as (_, store, _console):
         found = promotion.find(store, release)
         changed = promotion.promote(store, found, promotion.verdict_of(store, found))
     document = {"release": found.id, "digest": found.digest, "changed": changed}
     options.result(document, f"release {found.id} is current" + ("" if changed else " (it was already)"))
+
+
+def _foresee(options: Options, release: str | None) -> None:
+    from trtpipe.core.store import Store
+    from trtpipe.release import promote as promotion
+
+    store = Store(options.workspace().root)
+    found = promotion.find(store, release)
+    promotion.require_promotable(found, promotion.verdict_of(store, found))
+    changed = not promotion.is_promoted(store, found)
+    document = {"dry_run": True, "release": found.id, "digest": found.digest, "changed": changed}
+    options.result(document, f"release {found.id} " + ("would become current" if changed else "is current already"))

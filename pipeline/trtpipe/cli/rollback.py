@@ -14,8 +14,14 @@ def rollback(options: Options) -> None:
 
     Example: trtpipe rollback --json
     """
+    from trtpipe.core.store import Store
     from trtpipe.release import promote as promotion
 
+    if options.dry_run:
+        release, _verdict = promotion.previous(Store(options.workspace().root))
+        document = {"dry_run": True, "release": release.id, "digest": release.digest}
+        options.result(document, f"release {release.id} would become current again")
+        return
     with options.locked() as (_, store, _console):
         release = promotion.rollback(store)
     document = {"release": release.id, "digest": release.digest}

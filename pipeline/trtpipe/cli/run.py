@@ -25,7 +25,14 @@ def run(options: Options) -> None:
         runner = Runner(store, console)
         chain = Chain(space, runner)
         verdict = chain.verdict
-        outcome.require_pass(verdict)
-        changed = promote(store, chain.release, verdict)
-    document = outcome.document(runner.outcomes) | {"release": chain.release.id, "promoted_now": changed}
-    options.result(document, outcome.table(runner.outcomes, verdict, chain.release, changed=changed))
+        try:
+            outcome.require_pass(verdict)
+            changed = promote(store, chain.release, verdict)
+        finally:  # a rejected run is the one that is read most closely
+            report = outcome.write_report(store, runner.outcomes, verdict)
+    document = outcome.document(runner.outcomes) | {
+        "release": chain.release.id,
+        "promoted_now": changed,
+        "report": str(report),
+    }
+    options.result(document, outcome.table(runner.outcomes, verdict, chain.release, report, changed=changed))

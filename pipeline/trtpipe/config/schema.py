@@ -39,13 +39,17 @@ class Prompts(Section):
 class Quantization(Section):
     """How the weights become 4-bit."""
 
-    recipe: Literal["rtn", "awq"] = Field(
-        default="awq", description="rtn: plain rounding; awq: activation-aware scales first."
+    recipe: Literal["rtn", "awq", "awq+clip", "awq+clip+round"] = Field(
+        default="awq+clip+round",
+        description="rtn: plain rounding; awq: activation-aware scales first; clip: each group's range is searched;"
+        " round: rounding errors are compensated by the columns that follow.",
     )
     group_size: Literal["auto", 64, 128] = Field(
         default="auto", description="Weights per scale; auto: 128 where every width divides, else 64."
     )
-    alpha_grid_points: int = Field(default=20, ge=2, le=100, description="Points of the scale search between 0 and 1.")
+    alpha_grid_points: int = Field(
+        default=10, ge=2, le=100, description="Evenly spaced points of the scale search, before it is refined."
+    )
     time_limit_s: float = Field(default=14400, gt=0, description="The stage is stopped after this time.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from trtpipe.core import digest
+from trtpipe.core import digest, weight_files
 from trtpipe.core.store import write_json
 from trtpipe.errors import ConfigError, TrtpipeError, raise_all
 
@@ -37,7 +37,9 @@ def check(folder: Path) -> dict[str, Any]:
                 fix="give a model whose architecture ends with ForCausalLM",
             )
         )
-    if not any(folder.glob(WEIGHTS)):
+    if any(folder.glob(WEIGHTS)):
+        problems += weight_files.faults(folder)
+    else:
         problems.append(_no_weights(folder))
     if not (folder / "tokenizer.json").is_file():
         problems.append(
@@ -80,10 +82,11 @@ def _no_weights(folder: Path) -> ConfigError:
     return ConfigError("there are no *.safetensors files", where=str(folder), fix="fetch the weights")
 
 
-def identity(folder: Path, cache: Path) -> str:
+def identity(folder: Path, cache: Path, *, keep: bool = True) -> str:
     """Return the SHA-256 over the folder's relevant files.
 
-    A file's digest is taken from ``cache`` while its size, time of change and inode stay the same.
+    A file's digest is taken from ``cache`` while its size, time of change and inode stay the same; with ``keep``
+    new ones are added there.
     """
     try:
         known: dict[str, str] = json.loads(cache.read_text("utf-8"))
@@ -95,5 +98,6 @@ def identity(folder: Path, cache: Path) -> str:
         status = path.stat()
         stamp = f"{path}|{status.st_size}|{status.st_ctime_ns}|{status.st_ino}"
         fresh[stamp] = digests[path.name] = known.get(stamp) or digest.of_file(path)
-    write_json(cache, fresh)
+    if keep:
+        write_json(cache, fresh)
     return digest.of_value(digests)

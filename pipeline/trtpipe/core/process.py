@@ -18,6 +18,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
+from trtpipe.core import reproduction
 from trtpipe.errors import ToolFailed, from_document, raise_all
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 EVENTS_VARIABLE = "TRTPIPE_EVENTS_FD"
 STOP_GRACE_S = 10.0
+# A worker whose result is there has only its own end left to do.
+LINGER_S = 30.0
 TAIL_BYTES = 1 << 16
 
 
@@ -42,9 +45,11 @@ def run_worker(
 ) -> dict[str, Any]:
     """Run ``python -m module`` with ``job`` on its standard input and return the worker's result.
 
-    Raises the error that the worker reported, or ToolFailed with the last lines of the log when it died or
-    ran out of time. Whatever the worker itself started ends with it.
+    Beside the log it leaves ``job.json`` and ``reproduce.sh``, which run the worker again by hand. Raises the
+    error that the worker reported, or ToolFailed with the last lines of the log when it died or ran out of
+    time. Whatever the worker itself started ends with it.
     """
+    reproduction.of_worker(log.parent, module, job, environment or {})
     read_fd, write_fd = os.pipe()
     child_environment = {**os.environ, **(environment or {}), EVENTS_VARIABLE: str(write_fd)}
     with log.open("ab") as log_file, tempfile.TemporaryFile() as job_file:
@@ -62,7 +67,7 @@ def run_worker(
     os.close(write_fd)
     try:
         result = _follow(child, read_fd, time.monotonic() + time_limit_s, reporter)
-        status = child.wait()
+        status = _end_of(child, reporter)
     except TimeoutError:
         raise ToolFailed(
             f"{module} did not finish within {time_limit_s:.0f} s\n{tail(log)}",
@@ -79,8 +84,7 @@ def run_worker(
 
 
 def _follow(child: subprocess.Popen[bytes], read_fd: int, deadline: float, reporter: Reporter) -> dict[str, Any] | None:
-    """Pass on what the worker reports until it ends, and return its result, if it sent one."""
-    result: dict[str, Any] | None = None
+    """Pass on what the worker reports until its result comes, and return that; None where it ends without one."""
     with contextlib.closing(_events(child, read_fd, deadline)) as events:
         for event in events:
             match event["event"]:
@@ -91,8 +95,18 @@ def _follow(child: subprocess.Popen[bytes], read_fd: int, deadline: float, repor
                 case "errors":
                     raise_all([from_document(document) for document in event["errors"]])
                 case "result":
-                    result = event["result"]
-    return result
+                    result: dict[str, Any] = event["result"]
+                    return result
+    return None
+
+
+def _end_of(child: subprocess.Popen[bytes], reporter: Reporter) -> int:
+    """Return the status of a worker that has sent its last event; 0 for one that has to be ended."""
+    try:
+        return child.wait(LINGER_S)
+    except subprocess.TimeoutExpired:
+        reporter.note(f"the worker hung for {LINGER_S:.0f} s after its result and was ended")
+        return 0
 
 
 def _events(child: subprocess.Popen[bytes], read_fd: int, deadline: float) -> Generator[dict[str, Any], None, None]:
@@ -122,12 +136,14 @@ def _events(child: subprocess.Popen[bytes], read_fd: int, deadline: float) -> Ge
 
 def stop(child: subprocess.Popen[bytes], grace_s: float = STOP_GRACE_S) -> None:
     """End a child and everything in its process group: first politely, then for good."""
-    if child.poll() is None:
-        _signal_group(child.pid, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(grace_s)
-    _signal_group(child.pid, signal.SIGKILL)
-    child.wait()
+    try:
+        if child.poll() is None:
+            _signal_group(child.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(grace_s)
+    finally:  # also when a second Ctrl-C ends the waiting
+        _signal_group(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 def _signal_group(group: int, signal_number: signal.Signals) -> None:

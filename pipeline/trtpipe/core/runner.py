@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from trtpipe.core import artifacts, environment
+from trtpipe.core import artifacts, environment, reproduction
 from trtpipe.core.artifacts import Artifact, KeyParts, Kind, Record
 from trtpipe.core.store import Store, now
+from trtpipe.errors import EnvironmentUnfit, Interrupted, TrtpipeError, system_fault
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from trtpipe.core.progress import Reporter
+
+LOG = "log.txt"
 
 
 @dataclass
@@ -81,18 +87,19 @@ class Runner:
     def obtain(self, stage: Stage) -> Artifact:
         """Return the stage's artifact: an equal one that is there, or a new one."""
         started = time.monotonic()
-        parts = stage.parts
-        found, reason = self._reusable(stage, parts)
+        found, reason = self.foresee(stage)
         if found is not None:
             self.reporter.stage(stage.name, f"reused: {reason}")
             self._close(stage, found, "reused", started)
             return found
         self.reporter.stage(stage.name, f"building: {reason}")
-        artifact = self._make(stage, parts)
+        artifact = self._make(stage)
         self._close(stage, artifact, f"built: {reason}", started)
         return artifact
 
-    def _reusable(self, stage: Stage, parts: KeyParts) -> tuple[Artifact | None, str]:
+    def foresee(self, stage: Stage) -> tuple[Artifact | None, str]:
+        """Return the artifact that would be reused, else None, and the reason; change nothing."""
+        parts = stage.parts
         found = self.store.find(stage.kind, parts.key)
         if found is None:
             last = self.store.last(stage.name)
@@ -102,33 +109,61 @@ class Runner:
             return None, f"damaged since: {', '.join(damaged[:3])}"
         return found, f"same inputs and parameters ({parts.key[:12]})"
 
-    def _make(self, stage: Stage, parts: KeyParts) -> Artifact:
+    def _make(self, stage: Stage) -> Artifact:
         started = time.monotonic()
+        parts = stage.parts
         folder = self.store.partial(stage.kind, parts.key, keep=stage.resumable)
-        log = self.store.state / "logs" / f"{stage.name}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.unlink(missing_ok=True)  # an error shows the log's end, which must not be an earlier run's
-        making = Making(folder=folder, log=log, reporter=self.reporter)
-        stage.make(making)
-        outputs = artifacts.outputs_of(folder)
-        record = Record(
-            kind=stage.kind,
-            key=parts.key,
-            parts=parts,
-            digest=artifacts.outputs_digest(outputs),
-            outputs=outputs,
-            figures=making.figures,
-            notes=making.notes,
-            seconds=round(time.monotonic() - started, 2),
-            created=now(),
-            environment=environment.describe(),
-        )
-        return self.store.publish(stage.kind, folder, record)
+        run = self.store.notes(stage.name, parts.key)
+        reproduction.of_command(run, sys.argv[1:])
+        making = Making(folder=folder, log=run / LOG, reporter=self.reporter)
+        with _located(stage, making):
+            stage.make(making)
+            return self.store.publish(stage.kind, folder, _record(stage, parts, making, started))
 
     def _close(self, stage: Stage, artifact: Artifact, decision: str, started: float) -> None:
         self.store.remember(stage.name, artifact.record.parts.model_dump())
         seconds = time.monotonic() - started
         self.outcomes.append(Outcome(stage.name, decision, decision == "reused", seconds, artifact))
+
+
+def _record(stage: Stage, parts: KeyParts, making: Making, started: float) -> Record:
+    outputs = artifacts.outputs_of(making.folder)
+    return Record(
+        kind=stage.kind,
+        key=parts.key,
+        parts=parts,
+        digest=artifacts.outputs_digest(outputs),
+        outputs=outputs,
+        figures=making.figures,
+        notes=making.notes,
+        seconds=round(time.monotonic() - started, 2),
+        created=now(),
+        environment=environment.describe(),
+    )
+
+
+@contextmanager
+def _located(stage: Stage, making: Making) -> Iterator[None]:
+    """Complete the errors of a stage with its folder and its log; free the disk that it has filled."""
+    try:
+        yield
+    except OSError as fault:
+        raise _complete(system_fault(fault), stage, making) from fault
+    except Interrupted:
+        raise
+    except TrtpipeError as error:
+        for one in error.each():
+            _complete(one, stage, making)
+        raise
+
+
+def _complete(error: TrtpipeError, stage: Stage, making: Making) -> TrtpipeError:
+    if isinstance(error, EnvironmentUnfit) and not stage.resumable:
+        shutil.rmtree(making.folder, ignore_errors=True)
+    error.where = error.where or str(making.folder)
+    if making.log.is_file() and error.where != str(making.log):
+        error.log = str(making.log)
+    return error
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,11 @@ from filelock import FileLock, Timeout
 from trtpipe.core import artifacts
 from trtpipe.core.artifacts import FOLDERS, Artifact, Kind
 from trtpipe.core.digest import SHOWN_DIGITS
+from trtpipe.core.reproduction import PARTIAL_SUFFIX
 from trtpipe.errors import LockBusy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 STATE = ".trtpipe"
@@ -45,13 +46,13 @@ class Store:
     def all(self, kind: Kind) -> list[Artifact]:
         """Return the finished artifacts of a kind, oldest first."""
         records = (self.root / FOLDERS[kind]).glob(f"*/{artifacts.RECORD}")
-        found = [artifacts.read(path.parent) for path in records if not path.parent.name.endswith(".partial")]
+        found = [artifacts.read(path.parent) for path in records if not path.parent.name.endswith(PARTIAL_SUFFIX)]
         return sorted(found, key=lambda artifact: artifact.record.created)
 
     def partial(self, kind: Kind, key: str, *, keep: bool) -> Path:
         """Return the working folder for a key: a fresh one, or with ``keep`` what a killed run left."""
         path = self.path(kind, key)
-        partial = path.with_name(path.name + ".partial")
+        partial = path.with_name(path.name + PARTIAL_SUFFIX)
         if not keep:
             shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True, exist_ok=True)
@@ -65,6 +66,13 @@ class Store:
         partial.rename(path)
         return Artifact(path, record)
 
+    def notes(self, stage: str, key: str) -> Path:
+        """Return the fresh folder for what a run of a stage leaves beside its artifact: its log, how to reproduce it."""
+        folder = self.state / "runs" / f"{stage}-{key[:SHOWN_DIGITS]}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
     def last(self, stage: str) -> dict[str, Any] | None:
         """Return the key parts of a stage's latest run in this workspace, to say what has changed since."""
         try:
@@ -77,18 +85,28 @@ class Store:
         write_json(self.state / "last" / f"{stage}.json", parts)
 
     @contextmanager
-    def lock(self, command: str, *, wait_s: float = 0.0) -> Iterator[None]:
-        """Hold the workspace. Raises LockBusy naming the holder when another process has it."""
+    def lock(
+        self, command: str, *, wait_s: float = 0.0, note: Callable[[str], None] = lambda text: None
+    ) -> Iterator[None]:
+        """Hold the workspace; ``note`` gets a text if that takes waiting.
+
+        Raises LockBusy naming the holder when another process still has it after ``wait_s``.
+        """
         self.state.mkdir(parents=True, exist_ok=True)
         holder = self.state / "lock.json"
         lock = FileLock(self.state / "lock")
         try:
-            lock.acquire(timeout=wait_s)
+            with suppress(Timeout):
+                lock.acquire(timeout=0)
+            if not lock.is_locked:
+                if wait_s > 0:
+                    note(f"waiting up to {wait_s:g} s for {_describe_holder(holder)}")
+                lock.acquire(timeout=wait_s)
         except Timeout:
             raise LockBusy(
                 f"another run is active: {_describe_holder(holder)}",
                 where=str(self.state / "lock"),
-                fix="wait for it to end, or stop that process",
+                fix="wait for it to end (`--wait SECONDS` does that), or stop that process",
             ) from None
         try:
             write_json(holder, {"pid": os.getpid(), "since": now(), "command": command})
@@ -115,8 +133,13 @@ def write_json(path: Path, value: Any) -> None:
     """Replace a small JSON file in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    try:
+        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError as fault:
+        fault.filename = fault.filename or str(path)  # a full disk is found out only when a file is closed
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def command_line() -> str:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
+import re
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+import traceback
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from trtpipe.core.process import EVENTS_VARIABLE
-from trtpipe.errors import TrtpipeError
+from trtpipe.errors import TrtpipeError, system_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+# What the machine refuses, whatever the worker does; any other OSError is a fault of the worker's own.
+REFUSALS = frozenset({
+    errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENOSPC, errno.EPERM, errno.EROFS,
+})  # fmt: skip
+_RUST_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
 class Events:
@@ -52,5 +60,24 @@ def serve(work: Callable[[dict[str, Any], Events], dict[str, Any]]) -> None:
     try:
         events.send("result", result=work(job, events))
     except TrtpipeError as error:
-        events.send("errors", errors=[one.document() for one in error.each()])
-        sys.exit(error.exit_code)
+        _fail(error, events)
+    except Exception as fault:
+        refused = _refusal(fault)
+        if refused is None:
+            raise
+        traceback.print_exc()
+        _fail(system_fault(refused), events)
+
+
+def _fail(error: TrtpipeError, events: Events) -> NoReturn:
+    events.send("errors", errors=[one.document() for one in error.each()])
+    sys.exit(error.exit_code)
+
+
+def _refusal(fault: Exception) -> OSError | None:
+    """Return what the system refused, if that is what went wrong; libraries in Rust say it in their text only."""
+    if isinstance(fault, OSError):
+        return fault if fault.errno in REFUSALS else None
+    told = _RUST_ERROR.search(str(fault))
+    number = int(told[1]) if told else 0
+    return OSError(number, os.strerror(number)) if number in REFUSALS else None

@@ -6,6 +6,8 @@ Upstream facts: `weight_packed` int32 [out, in/8], lowest nibble first, value + 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -37,8 +39,11 @@ def layer_tensors(
     return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
-def quantization_config(group_size: int) -> dict[str, Any]:
-    """Return the `quantization_config` of config.json: symmetric int4 weights, static FP8 e4m3 KV cache."""
+def quantization_config(group_size: int, unquantized: Iterable[str]) -> dict[str, Any]:
+    """Return the `quantization_config` of config.json: symmetric int4 weights, static FP8 e4m3 KV cache.
+
+    ``unquantized``: names of linears, within their decoder layer, that have no codes.
+    """
     weights = {
         "num_bits": 4,
         "type": "int",
@@ -55,6 +60,6 @@ def quantization_config(group_size: int) -> dict[str, Any]:
         "format": "pack-quantized",
         "quantization_status": "compressed",
         "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}},
-        "ignore": ["lm_head"],
+        "ignore": ["lm_head", *(f"re:.*\\.{re.escape(name)}$" for name in unquantized)],
         "kv_cache_scheme": kv_cache,
     }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import torch
 
+from trtpipe.quantization import experts
+from trtpipe.quantization.architectures import ScaleGroup
 from trtpipe.quantization.statistics import InputStatistics
 
 TOKENS_PER_BATCH = 4096
@@ -54,17 +57,18 @@ def _batch(rows: list[list[int]], length: int) -> Batch:
 
 
 def forward(
-    layer: torch.nn.Module, hidden: list[Batch], rotary: torch.nn.Module, watcher: Watcher | None = None
+    layer: torch.nn.Module,
+    hidden: list[Batch],
+    arguments: Callable[[torch.Tensor], dict[str, Any]],
+    watcher: Watcher | None = None,
 ) -> list[Batch]:
-    """Return the layer's outputs as the next layer's inputs."""
+    """Return the layer's outputs as the next layer's inputs. ``arguments``: `DecoderStack.arguments` of the layer."""
     outputs = []
     with torch.inference_mode():
         for batch in hidden:
             if watcher is not None:
                 watcher.mask = batch.mask
-            positions = torch.arange(batch.inputs.shape[1]).unsqueeze(0)
-            embeddings = rotary(batch.inputs, positions)
-            output = layer(batch.inputs, position_ids=positions, position_embeddings=embeddings)
+            output = layer(batch.inputs, **arguments(batch.inputs))
             outputs.append(replace(batch, inputs=output[0] if isinstance(output, tuple) else output))
     return outputs
 
@@ -75,23 +79,42 @@ class Collector:
     def __init__(self) -> None:
         self.mask = torch.empty(0)
         self.statistics: dict[str, InputStatistics] = {}
+        self._experts: dict[int, InputStatistics] = {}
 
-    def watch(self, group: str, linear: torch.nn.Linear) -> torch.utils.hooks.RemovableHandle:
-        seen = self.statistics[group] = InputStatistics(linear.in_features, linear.weight.device)
-        return linear.register_forward_pre_hook(lambda _, args: seen.add(args[0][self.mask]))
+    def watch(self, group: ScaleGroup, width: int, device: torch.device) -> InputStatistics:
+        """Return the group's statistics of inputs of a width, empty as yet."""
+        seen = self.statistics[group.name] = InputStatistics(width, device)
+        if group.expert is not None:
+            self._experts[group.expert] = seen
+        return seen
+
+    def see(self, seen: InputStatistics, inputs: torch.Tensor) -> None:
+        """Take in inputs [..., width] of all tokens."""
+        seen.add(inputs.flatten(0, -2)[self.mask.flatten()])
+
+    def see_expert(self, expert: int, inputs: torch.Tensor, tokens: torch.Tensor) -> None:
+        """Take in inputs [n, width] of the tokens [n] that an expert got."""
+        self._experts[expert].add(inputs[self.mask.flatten()[tokens]])
 
 
 @contextmanager
-def collecting(layer: torch.nn.Module, inputs: Mapping[str, str]) -> Iterator[Collector]:
-    """Collect during forward passes. ``inputs`` maps a group's name to one linear that reads its input."""
+def collecting(layer: torch.nn.Module, groups: Iterable[ScaleGroup]) -> Iterator[Collector]:
+    """Collect the statistics of the groups' inputs during forward passes."""
     collector = Collector()
-    handles = []
-    for group, name in inputs.items():
-        linear = layer.get_submodule(name)
-        assert isinstance(linear, torch.nn.Linear)  # noqa: S101 - the architecture table says so
-        handles.append(collector.watch(group, linear))
-    try:
+    weights = experts.apart(layer.state_dict())
+    with ExitStack() as watching:
+        for group in groups:
+            weight = weights[f"{group.linears[0]}.weight"]
+            seen = collector.watch(group, weight.shape[1], weight.device)
+            module = layer.get_submodule(group.watched)
+            if group.expert is None:
+                watching.enter_context(_before(module, partial(collector.see, seen)))
+            else:
+                setattr(module, experts.ATTRIBUTE, collector.see_expert)
+                watching.callback(setattr, module, experts.ATTRIBUTE, None)
         yield collector
-    finally:
-        for handle in handles:
-            handle.remove()
+
+
+def _before(module: torch.nn.Module, see: Callable[[torch.Tensor], None]) -> torch.utils.hooks.RemovableHandle:
+    """Show a module's inputs before it computes; the handle ends that as a context."""
+    return module.register_forward_pre_hook(lambda _, inputs: see(inputs[0]))

@@ -1,4 +1,4 @@
-"""The symmetric int4 grid: codes -8..7, one scale per row and group of input columns."""
+"""The int4 grid: 16 codes, one 16-bit scale per row and group of input columns, and a zero point if asymmetric."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ from dataclasses import dataclass
 
 import torch
 
-CODE_MIN, CODE_MAX = -8, 7
+SYMMETRIC = (-8, 7)
+ASYMMETRIC = (0, 15)
 
 
 @dataclass(frozen=True)
 class Quantized:
-    """``codes`` int8 [out, in], ``scales`` bfloat16 [out, in / group_size]; weight = code * scale."""
+    """A rounded weight: (code - zero) * scale.
+
+    ``codes`` int8 [out, in]: -8..7 where symmetric (``zeros`` is None), else 0..15. ``scales`` bfloat16 and ``zeros``
+    int8 [out, in / group_size].
+    """
 
     codes: torch.Tensor
     scales: torch.Tensor
+    zeros: torch.Tensor | None = None
 
     @property
     def group_size(self) -> int:
@@ -22,21 +28,71 @@ class Quantized:
 
     def weight(self) -> torch.Tensor:
         """Return the float32 weight [out, in] that these codes stand for."""
-        return (_grouped(self.codes.float(), self.group_size) * self.scales.float().unsqueeze(2)).flatten(1)
+        codes = _grouped(self.codes.float(), self.group_size)
+        if self.zeros is not None:
+            codes = codes - self.zeros.float().unsqueeze(2)
+        return (codes * self.scales.float().unsqueeze(2)).flatten(1)
+
+    def rows(self, start: int, end: int) -> Quantized:
+        """Return some rows: one linear of several that were rounded together."""
+        zeros = None if self.zeros is None else self.zeros[start:end]
+        return Quantized(self.codes[start:end], self.scales[start:end], zeros)
 
 
-def quantize(weight: torch.Tensor, group_size: int) -> Quantized:
-    """Round a float32 weight [out, in] to the nearest grid point.
+@dataclass(frozen=True)
+class Grid:
+    """Scales (float32 values of bfloat16 precision) and zero points [out, in / group_size] to round to."""
 
-    Scales are rounded to bfloat16 first, so that the codes fit the scales that are stored; a bfloat16 of this
-    size is exact in float16 too, so every export can hold the same numbers. An all-zero group gets scale 1.
+    scales: torch.Tensor
+    zeros: torch.Tensor
+    group_size: int
+    symmetric: bool
+
+    def codes(self, values: torch.Tensor, scales: torch.Tensor, zeros: torch.Tensor) -> torch.Tensor:
+        """Return the nearest codes (as floats) under scales and zeros that broadcast to ``values``."""
+        return (values / scales).round_().add_(zeros).clamp_(*(SYMMETRIC if self.symmetric else ASYMMETRIC))
+
+    def columns(self, order: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return scale and zero point of each input column [out, in], columns in ``order``."""
+        groups = order // self.group_size
+        return self.scales[:, groups], self.zeros[:, groups]
+
+    def nearest(self, weight: torch.Tensor) -> Quantized:
+        """Round a float32 weight [out, in] to the nearest grid points."""
+        codes = self.codes(_grouped(weight, self.group_size), self.scales.unsqueeze(2), self.zeros.unsqueeze(2))
+        return self.quantized(codes.flatten(1))
+
+    def quantized(self, codes: torch.Tensor) -> Quantized:
+        """Return codes [out, in] with this grid's scales."""
+        zeros = None if self.symmetric else self.zeros.to(torch.int8)
+        return Quantized(codes.to(torch.int8), self.scales.bfloat16(), zeros)
+
+
+def fit(weight: torch.Tensor, group_size: int, *, symmetric: bool = True, kept: torch.Tensor | None = None) -> Grid:
+    """Lay a grid over each group of a float32 weight [out, in]: over its whole range, or the share ``kept`` of it.
+
+    Scales are rounded to bfloat16 first, so that the codes fit the scales that are stored; a bfloat16 of this size is
+    exact in float16 too, so every export can hold the same numbers. An all-zero group gets scale 1.
     """
     grouped = _grouped(weight, group_size)
-    scales = (grouped.abs().amax(dim=2) / CODE_MAX).bfloat16()
+    share = 1.0 if kept is None else kept
+    if symmetric:
+        scales = grouped.abs().amax(dim=2) * share / SYMMETRIC[1]
+        zeros = torch.zeros_like(scales)
+    else:
+        low, high = grouped.amin(dim=2).clamp_max(0) * share, grouped.amax(dim=2).clamp_min(0) * share
+        scales = (high - low) / ASYMMETRIC[1]
+    scales = scales.bfloat16().float()
     scales = torch.where(scales == 0, torch.ones_like(scales), scales)
-    codes = (grouped / scales.float().unsqueeze(2)).round_().clamp_(CODE_MIN, CODE_MAX)
-    return Quantized(codes.flatten(1).to(torch.int8), scales)
+    if not symmetric:
+        zeros = (-low / scales).round_().clamp_(*ASYMMETRIC)
+    return Grid(scales, zeros, group_size, symmetric)
 
 
 def _grouped(matrix: torch.Tensor, group_size: int) -> torch.Tensor:
     return matrix.reshape(matrix.shape[0], -1, group_size)
+
+
+def quantize(weight: torch.Tensor, group_size: int, *, symmetric: bool = True) -> Quantized:
+    """Round a float32 weight [out, in] to the nearest points of a grid over its whole range."""
+    return fit(weight, group_size, symmetric=symmetric).nearest(weight)

@@ -1,26 +1,39 @@
-"""Quantize one decoder layer: statistics, scale search, folding, rounding."""
+"""Quantize one decoder layer: search the scales, fold them, round."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import torch
 from transformers import PreTrainedConfig
 
-from trtpipe.quantization import scales
-from trtpipe.quantization.architectures import Architecture, ScaleGroup
+from trtpipe.quantization import experts, scales
+from trtpipe.quantization.architectures import ScaleGroup
 from trtpipe.quantization.grid import Quantized, quantize
-from trtpipe.quantization.statistics import InputStatistics
+from trtpipe.quantization.recipes import Recipe, round_weight
+from trtpipe.quantization.statistics import InputStatistics, row_errors
+
+# What a norm multiplies by, over its stored weight.
+NORM_OFFSETS = {"norm": 0.0, "norm plus one": 1.0}
 
 
 @dataclass(frozen=True)
 class LinearError:
-    """Relative squared output errors of the linears of one scale group, over the calibration tokens."""
+    """Relative squared output errors of the linears of one scale group, over the calibration tokens they saw.
+
+    ``plain_rounding``: without scales; ``awq``: with them; ``final``: what the recipe left of it. An expert that no
+    token was routed to keeps plain rounding: ``tokens`` is 0 and the errors are None.
+    """
 
     group: str
-    alpha: float
-    plain_rounding: float
-    awq: float
+    tokens: int
+    alpha: float = 0.0
+    plain_rounding: float | None = None
+    awq: float | None = None
+    final: float | None = None
+    clipped_share: float = 0.0
+    damping: float | None = None
 
 
 @dataclass(frozen=True)
@@ -34,47 +47,112 @@ class QuantizedLayer:
 
 def quantize_layer(
     layer: torch.nn.Module,
-    architecture: Architecture,
+    groups: tuple[ScaleGroup, ...],
     config: PreTrainedConfig,
-    statistics: dict[str, InputStatistics],
+    statistics: Mapping[str, InputStatistics],
     *,
-    recipe: str,
+    recipe: Recipe,
     group_size: int,
     grid_points: int,
 ) -> QuantizedLayer:
     """Quantize the layer's linears and leave the layer computing with the quantized weights."""
-    tensors = {name: tensor.float() for name, tensor in layer.state_dict().items()}
-    errors = []
-    found = {}
-    for group in architecture.groups:
-        seen = statistics[group.name]
-        stacked = torch.cat([tensors[f"{name}.weight"] for name in group.linears])
-        magnitude = seen.mean_magnitude
-        if group.per_query_group:
-            magnitude = scales.tied_magnitude(magnitude, config.num_attention_heads, config.num_key_value_heads)
-        points = grid_points if recipe == "awq" else 0
-        best = scales.search(stacked, seen, magnitude, group_size=group_size, grid_points=points)
-        found[group.name] = best.scale
-        errors.append(LinearError(group.name, best.alpha, best.error_rounding, best.error_scaled))
-    for group in architecture.groups:
+    dtypes = {name: tensor.dtype for name, tensor in experts.apart(layer.state_dict()).items()}
+    tensors = {name: tensor.to(torch.float32, copy=True) for name, tensor in experts.apart(layer.state_dict()).items()}
+    points = grid_points if recipe.scales else 0
+    found, errors = {}, []
+    for group in groups:
+        scale, error = search(tensors, group, config, statistics[group.name], group_size=group_size, grid_points=points)
+        found[group.name] = storable(tensors, group, scale, dtypes[f"{group.absorber}.weight"])
+        errors.append(error)
+    for group in groups:
         fold(tensors, group, found[group.name], config)
-    linears = {name: quantize(tensors.pop(f"{name}.weight"), group_size) for name in architecture.linears}
-    weights = {f"{name}.weight": quantized.weight() for name, quantized in linears.items()}
-    dtypes = {name: tensor.dtype for name, tensor in layer.state_dict().items()}
+    linears: dict[str, Quantized] = {}
+    for number, group in enumerate(groups):
+        rounded, errors[number] = round_group(
+            tensors, group, statistics[group.name], found[group.name], errors[number], recipe, group_size
+        )
+        linears |= rounded
     others = {name: tensor.to(dtypes[name]) for name, tensor in tensors.items()}
-    layer.load_state_dict(
-        {**others, **{name: weight.to(dtypes[name]) for name, weight in weights.items()}}, assign=True
-    )
+    weights = {f"{name}.weight": quantized.weight() for name, quantized in linears.items()}
+    state = {**others, **{name: weight.to(dtypes[name]) for name, weight in weights.items()}}
+    layer.load_state_dict(experts.together(state), assign=True)
     return QuantizedLayer(linears, others, errors)
 
 
+def search(
+    tensors: Mapping[str, torch.Tensor],
+    group: ScaleGroup,
+    config: PreTrainedConfig,
+    seen: InputStatistics,
+    *,
+    group_size: int,
+    grid_points: int,
+) -> tuple[torch.Tensor, LinearError]:
+    """Return the group's scale [in] and the errors with and without it."""
+    stacked = torch.cat([tensors[f"{name}.weight"] for name in group.linears])
+    if not seen.tokens:
+        return torch.ones(stacked.shape[1]), LinearError(group.name, 0)
+    magnitude = seen.mean_magnitude
+    if group.per_query_group:
+        magnitude = scales.tied_magnitude(magnitude, config.num_attention_heads, config.num_key_value_heads)
+    best = scales.search(stacked, seen, magnitude, group_size=group_size, grid_points=grid_points)
+    return best.scale, LinearError(group.name, seen.tokens, best.alpha, best.error_rounding, best.error_scaled)
+
+
+def round_group(
+    tensors: dict[str, torch.Tensor],
+    group: ScaleGroup,
+    seen: InputStatistics,
+    scale: torch.Tensor,
+    error: LinearError,
+    recipe: Recipe,
+    group_size: int,
+) -> tuple[dict[str, Quantized], LinearError]:
+    """Take the group's folded weights out of ``tensors`` and round them together: they share their input."""
+    weights = {name: tensors.pop(f"{name}.weight") for name in group.linears}
+    stacked = torch.cat(list(weights.values()))
+    if seen.tokens:
+        gram = seen.gram / scale.unsqueeze(1) / scale
+        rounded = round_weight(stacked, gram, recipe, group_size)
+        final = row_errors(rounded.quantized.weight() - stacked, gram).sum() / row_errors(stacked, gram).sum()
+        error = replace(error, final=float(final), clipped_share=rounded.clipped_share, damping=rounded.damping)
+        quantized = rounded.quantized
+    else:
+        quantized = quantize(stacked, group_size)
+    linears, start = {}, 0
+    for name, weight in weights.items():
+        linears[name] = quantized.rows(start, start + len(weight))
+        start += len(weight)
+    return linears, error
+
+
+def storable(
+    tensors: Mapping[str, torch.Tensor], group: ScaleGroup, scale: torch.Tensor, dtype: torch.dtype
+) -> torch.Tensor:
+    """Return the scale nearest to ``scale`` [in] by which a norm can be divided exactly in the type it is stored in.
+
+    Otherwise rounding the divided weight would change the layer: by half a percent in bfloat16, and by far more where
+    one plus the weight is what counts and the weight comes near to -1. A channel whose weight would vanish keeps 1.
+    """
+    if group.absorber_kind == "linear":
+        return scale
+    offset = NORM_OFFSETS[group.absorber_kind]
+    whole = tensors[f"{group.absorber}.weight"] + offset
+    stored = (whole / scale - offset).to(dtype).to(whole.dtype) + offset
+    return torch.where(whole * stored != 0, whole / stored, 1.0)
+
+
 def fold(tensors: dict[str, torch.Tensor], group: ScaleGroup, scale: torch.Tensor, config: PreTrainedConfig) -> None:
-    """Multiply the group's input columns by the scale [in] and divide what produces that input by it."""
-    for name in group.linears:
+    """Multiply what reads the group's input by the scale [in], column by column, and divide what makes it."""
+    for name in (*group.linears, *group.scaled_too):
         tensors[f"{name}.weight"] *= scale
     if group.per_query_group:
         scale = scales.untied(scale, config.num_attention_heads, config.num_key_value_heads)
-    rows = scale.unsqueeze(1) if group.absorber_kind == "linear" else scale
-    tensors[f"{group.absorber}.weight"] /= rows
+    weight = tensors[f"{group.absorber}.weight"]
+    if group.absorber_kind == "linear":
+        weight[-len(scale) :] /= scale.unsqueeze(1)
+    else:
+        offset = NORM_OFFSETS[group.absorber_kind]
+        tensors[f"{group.absorber}.weight"] = (weight + offset) / scale - offset
     if f"{group.absorber}.bias" in tensors:
-        tensors[f"{group.absorber}.bias"] /= scale
+        tensors[f"{group.absorber}.bias"][-len(scale) :] /= scale

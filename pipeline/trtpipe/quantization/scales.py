@@ -15,6 +15,7 @@ from trtpipe.quantization.grid import quantize
 from trtpipe.quantization.statistics import InputStatistics
 
 MAGNITUDE_FLOOR = 1e-4
+REFINEMENTS = 2
 
 
 @dataclass(frozen=True)
@@ -35,17 +36,24 @@ def search(
     group_size: int,
     grid_points: int,
 ) -> Found:
-    """Try alpha = 0, 1/n, ... 1 for a float32 weight [out, in]: all linears of the group stacked.
+    """Search alpha between 0 and 1 for a float32 weight [out, in]: all linears of the group stacked.
 
+    ``grid_points`` evenly spaced values first, then twice the middle between the best and its neighbours.
     ``magnitude`` [in] is the mean |x|, already averaged over channels that must share their scale. With no grid
     points only alpha = 0 is tried: plain rounding.
     """
     energy = statistics.output_energy(weight)
-    alphas = [0.0, *(point / grid_points for point in range(1, grid_points + 1))]
-    scales = [candidate(magnitude, alpha) for alpha in alphas]
-    errors = [output_error(weight, scale, statistics, group_size) / energy for scale in scales]
-    best = min(range(len(errors)), key=errors.__getitem__)
-    return Found(scales[best], alphas[best], errors[0], errors[best])
+
+    def error(alpha: float) -> float:
+        return output_error(weight, candidate(magnitude, alpha), statistics, group_size) / energy
+
+    errors = {alpha: error(alpha) for alpha in (0.0, *(point / grid_points for point in range(1, grid_points + 1)))}
+    best = min(errors, key=errors.__getitem__)
+    for refinement in range(1, REFINEMENTS + 1 if grid_points else 1):
+        step = 1 / grid_points / 2**refinement
+        errors |= {alpha: error(alpha) for alpha in (best - step, best + step) if 0 <= alpha <= 1}
+        best = min(errors, key=errors.__getitem__)
+    return Found(candidate(magnitude, best), best, errors[0.0], errors[best])
 
 
 def candidate(magnitude: torch.Tensor, alpha: float) -> torch.Tensor:

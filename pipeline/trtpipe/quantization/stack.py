@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
+from transformers.masking_utils import create_masks_for_generate
 
 from trtpipe.errors import ConfigError
-from trtpipe.quantization import kv_range
+from trtpipe.quantization import experts, kv_range
+from trtpipe.quantization.architectures import architecture_of
 
 INDEX = "model.safetensors.index.json"
 
@@ -21,13 +25,20 @@ class DecoderStack:
     """Embedding, decoder layers and the rest of a model folder, each loaded when asked for."""
 
     def __init__(self, folder: Path, dtype: torch.dtype = torch.bfloat16) -> None:
+        kv_range.register()
+        experts.register()
+        self.architecture = architecture_of(json.loads((folder / "config.json").read_text("utf-8"))["model_type"])
         self.config: PreTrainedConfig = AutoConfig.from_pretrained(folder, local_files_only=True)
         self.dtype = dtype
         self._files = ExitStack()
         self._tensors = self._open(folder)
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(
-                self.config, dtype=dtype, attn_implementation=kv_range.ATTENTION, trust_remote_code=False
+                self.config,
+                dtype=dtype,
+                attn_implementation=kv_range.ATTENTION,
+                experts_implementation=experts.IMPLEMENTATION,
+                trust_remote_code=False,
             )
         model.eval()
         self._decoder: Any = model.model
@@ -74,14 +85,32 @@ class DecoderStack:
 
     def embed(self, ids: torch.Tensor) -> torch.Tensor:
         """Return the embeddings [batch, tokens, hidden] of token ids [batch, tokens]."""
-        return torch.nn.functional.embedding(ids, self.tensor("model.embed_tokens.weight"))
+        embedding = torch.nn.functional.embedding(ids, self.tensor("model.embed_tokens.weight"))
+        if self.architecture.scaled_embedding:
+            # The factor is rounded to the weights' type before it is applied, as the model was trained.
+            embedding *= torch.tensor(self.config.hidden_size**0.5, dtype=self.dtype)
+        return embedding
 
     def layer(self, index: int) -> torch.nn.Module:
         """Return decoder layer ``index`` with its weights; the caller drops it before asking for the next."""
         module: torch.nn.Module = self._decoder.layers[index].to_empty(device="cpu")
-        state = {name: self.tensor(f"model.layers.{index}.{name}") for name in module.state_dict()}
-        module.load_state_dict(state, assign=True)
+        names = experts.apart(module.state_dict())
+        state = {name: self.tensor(self.architecture.stored(f"model.layers.{index}.{name}")) for name in names}
+        module.load_state_dict(experts.together(state), assign=True)
         return module
+
+    def arguments(self, index: int) -> Callable[[torch.Tensor], dict[str, Any]]:
+        """Return what makes, from hidden states [batch, tokens, hidden], the other arguments of layer ``index``."""
+        return partial(self._arguments, index)
+
+    def _arguments(self, index: int, hidden: torch.Tensor) -> dict[str, Any]:
+        positions = torch.arange(hidden.shape[1]).unsqueeze(0)
+        masks = create_masks_for_generate(self.config, inputs_embeds=hidden, attention_mask=None, past_key_values=None)
+        return {
+            "position_ids": positions,
+            "position_embeddings": self.rotary(hidden, positions),
+            "attention_mask": masks[self.config.layer_types[index]] if isinstance(masks, dict) else masks,
+        }
 
     def release(self, index: int) -> None:
         """Give the memory of a layer back."""

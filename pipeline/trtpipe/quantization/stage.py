@@ -14,7 +14,7 @@ from trtpipe.core.process import run_worker
 from trtpipe.core.runner import Making, Stage
 from trtpipe.errors import ConfigError
 
-WIDTH_KEYS = ("hidden_size", "intermediate_size")
+WIDTH_KEYS = ("hidden_size", "intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size")
 
 
 class AwqRecipe(BaseModel):
@@ -31,7 +31,7 @@ def stage(model: Path, model_digest: str, prompts: Artifact, recipe: AwqRecipe, 
     return Stage(
         name="calibrate",
         kind="checkpoint",
-        revision=1,
+        revision=3,
         inputs={"model": model_digest, "prompt-set": prompts.digest},
         parameters=recipe,
         versions={
@@ -45,7 +45,7 @@ def stage(model: Path, model_digest: str, prompts: Artifact, recipe: AwqRecipe, 
 def group_size_for(model: Path, asked: int | str) -> int:
     """Return the group size. Raises ConfigError naming every width that it does not divide."""
     config = json.loads((model / "config.json").read_text("utf-8"))
-    widths = {key: int(config[key]) for key in WIDTH_KEYS}
+    widths = {key: int(config[key]) for key in WIDTH_KEYS if key in config}
     head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     widths["num_attention_heads x head_dim"] = head_dim * int(config["num_attention_heads"])
     fitting = [size for size in (128, 64) if all(width % size == 0 for width in widths.values())]
@@ -84,9 +84,9 @@ def _make(making: Making, model: Path, prompts: Artifact, recipe: AwqRecipe, tim
 
 
 def summary(layers: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the mean relative output errors over all layers and scale groups."""
-    errors = [error for layer in layers for error in layer["errors"]]
+    """Return the mean relative output errors over all layers and scale groups that saw tokens."""
+    errors = [error for layer in layers for error in layer["errors"] if error["tokens"]]
     return {
         f"relative_error_{name}_mean": round(sum(error[name] for error in errors) / len(errors), 6)
-        for name in ("plain_rounding", "awq")
+        for name in ("plain_rounding", "awq", "final")
     }

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from trtpipe.core.worker import Events, serve
-from trtpipe.quantization import compressed_tensors, kv_range
-from trtpipe.quantization.architectures import Architecture, architecture_of
+from trtpipe.quantization import compressed_tensors, experts, kv_range
 from trtpipe.quantization.forward import Batch, batches, collecting, forward
 from trtpipe.quantization.layer import quantize_layer
+from trtpipe.quantization.recipes import RECIPES
 from trtpipe.quantization.shards import ShardWriter
 from trtpipe.quantization.stack import DecoderStack
 
@@ -34,10 +34,8 @@ COPIED = (
 def work(job: dict[str, Any], events: Events) -> dict[str, Any]:
     """Quantize. The job: model, prompts, folder, recipe, group_size, alpha_grid_points."""
     torch.manual_seed(0)
-    kv_range.register()
     folder, model = Path(job["folder"]), Path(job["model"])
     stack = DecoderStack(model)
-    architecture = architecture_of(stack.config.model_type)
     writer = ShardWriter(folder, stack.layers)
     with Path(job["prompts"]).open(encoding="utf-8") as file:
         tokens = batches(json.loads(line)["ids"] for line in file)
@@ -48,7 +46,7 @@ def work(job: dict[str, Any], events: Events) -> dict[str, Any]:
         events.note(f"going on at layer {first} of {stack.layers} where an earlier run ended")
     for index in range(first, stack.layers):
         events.progress("quantize layer", index, stack.layers)
-        hidden, report = _quantize_one(stack, architecture, index, hidden, writer, job)
+        hidden, report = _quantize_one(stack, index, hidden, writer, job)
         reports.append(report)
         writer.keep(index, [batch.inputs for batch in hidden], report)
     events.progress("quantize layer", stack.layers, stack.layers)
@@ -58,7 +56,9 @@ def work(job: dict[str, Any], events: Events) -> dict[str, Any]:
     for name in COPIED:
         if (model / name).is_file():
             shutil.copyfile(model / name, folder / name)
-    (folder / "quantization.json").write_text(json.dumps({"layers": reports}, indent=1) + "\n", encoding="utf-8")
+    # without the seconds: equal work gives equal bytes
+    layers = [{name: value for name, value in report.items() if name != "seconds"} for report in reports]
+    (folder / "quantization.json").write_text(json.dumps({"layers": layers}, indent=1) + "\n", encoding="utf-8")
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "layers": reports,
@@ -69,7 +69,6 @@ def work(job: dict[str, Any], events: Events) -> dict[str, Any]:
 
 def _quantize_one(
     stack: DecoderStack,
-    architecture: Architecture,
     index: int,
     hidden: list[Batch],
     writer: ShardWriter,
@@ -78,23 +77,26 @@ def _quantize_one(
     """Quantize layer ``index`` and return the next layer's inputs, which come from the quantized layer."""
     started = time.monotonic()
     layer = stack.layer(index)
-    with collecting(layer, {group.name: group.linears[0] for group in architecture.groups}) as collector:
-        forward(layer, hidden, stack.rotary, collector)
+    groups = stack.architecture.groups_of(experts.apart(layer.state_dict()))
+    arguments = stack.arguments(index)
+    with collecting(layer, groups) as collector:
+        forward(layer, hidden, arguments, collector)
     with torch.inference_mode():
         quantized = quantize_layer(
             layer,
-            architecture,
+            groups,
             stack.config,
             collector.statistics,
-            recipe=job["recipe"],
+            recipe=RECIPES[job["recipe"]],
             group_size=job["group_size"],
             grid_points=job["alpha_grid_points"],
         )
     seen = kv_range.KvRange()
     setattr(layer.get_submodule("self_attn"), kv_range.ATTRIBUTE, seen)
-    hidden = forward(layer, hidden, stack.rotary, seen)
+    hidden = forward(layer, hidden, arguments, seen)
     prefix = f"model.layers.{index}"
-    writer.write(index, compressed_tensors.layer_tensors(prefix, quantized.linears, quantized.others, seen))
+    tensors = compressed_tensors.layer_tensors(prefix, quantized.linears, quantized.others, seen)
+    writer.write(index, {stack.architecture.stored(name): tensor for name, tensor in tensors.items()})
     stack.release(index)
     report: dict[str, object] = {
         "layer": index,
@@ -108,7 +110,8 @@ def _quantize_one(
 
 def _write_config(stack: DecoderStack, folder: Path, group_size: int) -> None:
     config = stack.config.to_dict()
-    config["quantization_config"] = compressed_tensors.quantization_config(group_size)
+    unquantized = map(stack.architecture.stored, stack.architecture.unquantized)
+    config["quantization_config"] = compressed_tensors.quantization_config(group_size, unquantized)
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 

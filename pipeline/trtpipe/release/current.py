@@ -63,12 +63,22 @@ def switch(store: Store, release: Artifact, action: str, verdict: str) -> None:
         "verdict": verdict,
         "previous": current_id(store),
     }
-    with (store.root / HISTORY).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(entry) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    _append(store.root / HISTORY, json.dumps(entry) + "\n")
     path = link(store)
     temporary = path.with_name(f".current.{os.getpid()}")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(Path(FOLDERS["release"]).name + "/" + release.id)
     temporary.replace(path)
+
+
+def _append(path: Path, line: str) -> None:
+    """Add a whole line, or nothing: a full disk takes half of one."""
+    with path.open("ab") as file:
+        before_bytes = file.tell()
+        try:
+            file.write(line.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            os.truncate(path, before_bytes)
+            raise

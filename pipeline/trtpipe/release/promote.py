@@ -23,6 +23,18 @@ def verdict_of(store: Store, release: Artifact) -> Artifact | None:
 def promote(store: Store, release: Artifact, verdict: Artifact | None) -> bool:
     """Make ``release`` current on the strength of ``verdict``; False if it was current already.
 
+    Raises what ``require_promotable`` raises.
+    """
+    passing = require_promotable(release, verdict)
+    if is_promoted(store, release):
+        return False
+    switch(store, release, "promote", passing.id)
+    return True
+
+
+def require_promotable(release: Artifact, verdict: Artifact | None) -> Artifact:
+    """Return the passing verdict on exactly this release.
+
     Raises GateRejected or GateInconclusive without a passing verdict, Stale where a file of the release or of
     the verdict differs from the record.
     """
@@ -43,26 +55,37 @@ def promote(store: Store, release: Artifact, verdict: Artifact | None) -> bool:
             fix="give more held-out prompts",
         )
     artifacts.verify(release)
+    return verdict
+
+
+def is_promoted(store: Store, release: Artifact) -> bool:
+    """True where the release is current and the history says so."""
     entries = history(store)
-    if entries and entries[-1]["digest"] == release.digest and current_id(store) == release.id:
-        return False
-    switch(store, release, "promote", verdict.id)
-    return True
+    return bool(entries) and entries[-1]["digest"] == release.digest and current_id(store) == release.id
 
 
 def rollback(store: Store) -> Artifact:
-    """Go back to the release that was current before. Raises ConfigError if there is none."""
+    """Go back to the release that was current before. Raises what ``previous`` raises."""
+    release, verdict_id = previous(store)
+    switch(store, release, "rollback", verdict_id)
+    return release
+
+
+def previous(store: Store) -> tuple[Artifact, str]:
+    """Return the whole release that was current before, and the id of its verdict.
+
+    Raises ConfigError if there is none, GateRejected where none is current, Stale where it has changed.
+    """
     now_current = require_current(store)
     last_promotion = {entry["release"]: entry for entry in history(store) if entry["action"] == "promote"}
-    previous = last_promotion[now_current.id]["previous"] if now_current.id in last_promotion else None
-    if previous is None or previous not in last_promotion:
+    before = last_promotion[now_current.id]["previous"] if now_current.id in last_promotion else None
+    if before is None or before not in last_promotion:
         raise ConfigError(
             "there is no earlier release to go back to", where=str(now_current.path), fix="trtpipe status"
         )
-    release = artifacts.read(now_current.path.with_name(previous))
+    release = artifacts.read(now_current.path.with_name(before))
     artifacts.verify(release)
-    switch(store, release, "rollback", last_promotion[previous]["verdict"])
-    return release
+    return release, last_promotion[before]["verdict"]
 
 
 def find(store: Store, name: str | None) -> Artifact:

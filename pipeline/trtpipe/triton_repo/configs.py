@@ -19,6 +19,8 @@ PROMPTS_PER_REQUEST = 1
 PREPROCESSING_INSTANCES = 2
 # One instance answers in the order of arrival: with more, the chunks of one stream could overtake each other.
 POSTPROCESSING_INSTANCES = 1
+# One process serves any number of requests, each in a thread.
+BLS_INSTANCES = 1
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ def build(engine: LocalEngine) -> dict[str, mc.ModelConfig]:
         _python_model(contract.ENGINE, 1, serving),
         _python_model(contract.POSTPROCESSING, POSTPROCESSING_INSTANCES, tokenizing),
         _ensemble(),
+        _python_model(contract.BLS, BLS_INSTANCES, {}),
     ]
     found = {config.name: config for config in configs}
     graph.check(found)

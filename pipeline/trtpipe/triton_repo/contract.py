@@ -3,11 +3,13 @@
 Source: ``inflight_batcher_llm`` of TensorRT-LLM 1.2. The tables hold the part of it that the local engine serves;
 whatever else an engine can do is one more row. A tensor without a row can't be asked for: the models refuse
 unknown request parameters by name.
+
+A copy of this module runs inside the BLS model, so that both ways through the models are wired by one table.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Type = Literal["BOOL", "FP32", "INT32", "STRING", "UINT64"]
@@ -96,6 +98,8 @@ ENGINE = Model(
         _option("min_tokens", "INT32"),
         _option("seed", "UINT64"),
         Tensor("streaming", "BOOL", (1,), optional=True),
+        # Ends the request that has the same id, instead of beginning one.
+        _option("stop", "BOOL"),
     ),
     outputs=(
         Tensor("output_ids", "INT32", (-1, -1)),
@@ -134,6 +138,9 @@ ENSEMBLE = Model(
     ),
     outputs=(Tensor("text_output", "STRING", (-1,)),),
 )
+
+# The same by Business Logic Scripting: a Python model makes the steps' calls.
+BLS = replace(ENSEMBLE, name="tensorrt_llm_bls", decoupled=True)
 
 STEPS = (
     Step(

@@ -6,7 +6,8 @@ release/
     ├── preprocessing/         config.pbtxt, 1/model.py and its modules
     ├── tensorrt_llm/
     ├── postprocessing/
-    └── ensemble/              config.pbtxt, 1/ (empty: Triton wants a version folder)
+    ├── ensemble/              config.pbtxt, 1/ (empty: Triton wants a version folder)
+    └── tensorrt_llm_bls/      config.pbtxt, 1/model.py and its modules
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ from trtpipe.core import digest
 from trtpipe.core.artifacts import RECORD
 from trtpipe.core.runner import Making, Stage
 from trtpipe.errors import ConfigError
-from trtpipe.triton_repo import configs, pbtxt
+from trtpipe.triton_repo import configs, contract, pbtxt
 
 MODELS = Path(__file__).parent / "models"
 CHAT = Path(core.__file__).parent / "chat.py"
+CONTRACT = Path(contract.__file__)
 
 # The modules each model runs, beside its own folder under ``models``. They import each other by plain names.
 SHARED = {
     "preprocessing": (CHAT, MODELS / "parameters.py"),
     "tensorrt_llm": (CHAT, MODELS / "detokenizer.py", MODELS / "parameters.py"),
     "postprocessing": (CHAT, MODELS / "detokenizer.py"),
+    "tensorrt_llm_bls": (CONTRACT, MODELS / "parameters.py"),
 }
 VERSION = "1"
 # A release can be moved by copying its files; a folder without any would get lost on the way.
@@ -55,7 +58,7 @@ def stage(engine: Path, engine_digest: str, packaging: Packaging) -> Stage:
     return Stage(
         name="package",
         kind="release",
-        revision=1,
+        revision=2,
         inputs={"engine": engine_digest, "models": digest.of_value(_code())},
         parameters=packaging,
         versions={},

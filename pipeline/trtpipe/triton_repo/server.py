@@ -18,7 +18,7 @@ import httpx
 from trtpipe.core.process import stop as kill_group
 from trtpipe.core.process import tail
 from trtpipe.errors import ConfigError, ToolFailed
-from trtpipe.triton_repo import client, installation, pbtxt, ports
+from trtpipe.triton_repo import client, installation, pbtxt, ports, triton_log
 
 # Requests in flight may end within this time after a stop; Triton then cuts them off.
 EXIT_TIMEOUT_S = 20
@@ -146,7 +146,7 @@ def _wait_until_ready(supervisor: subprocess.Popen[bytes], addresses: Addresses,
     """Return once a request has been answered: a model that can't pass texts reports ready all the same."""
     while not is_ready(addresses.http_url):
         if supervisor.poll() is not None:
-            raise ToolFailed(f"Triton ended while loading\n{tail(log)}", where=str(log), fix="see the log")
+            raise ToolFailed(triton_log.why_ended(log), where=str(log), fix="see the log")
         if time.monotonic() > deadline:
             raise ToolFailed(
                 f"Triton was not ready in time\n{tail(log)}",

@@ -60,11 +60,19 @@ class Engine:
         values: list[Any] = torch.utils.dlpack.from_dlpack(tensor.to_dlpack()).flatten().tolist()
         return values
 
-    def submit(self, sender: Any, generation: Generation) -> None:
-        self._loop.call_soon_threadsafe(self._start, Reply(sender), generation)
+    @staticmethod
+    def reply_to(request: Any) -> Reply:
+        return Reply(request.get_response_sender(), request.request_id())
 
-    def refuse(self, sender: Any, reason: str) -> None:
-        self._loop.call_soon_threadsafe(self._refuse, Reply(sender), reason)
+    def submit(self, reply: Reply, generation: Generation) -> None:
+        self._loop.call_soon_threadsafe(self._start, reply, generation)
+
+    def stop(self, reply: Reply) -> None:
+        """End the requests that have the id of this one; none may be left, because answers end by themselves too."""
+        self._loop.call_soon_threadsafe(self._stop, reply)
+
+    def refuse(self, reply: Reply, reason: str) -> None:
+        self._loop.call_soon_threadsafe(self._refuse, reply, reason)
 
     def shutdown(self) -> None:
         self._on_loop(self._unload()).result()
@@ -98,6 +106,12 @@ class Engine:
         self._active[task] = reply
         task.add_done_callback(self._active.pop)
         self._metrics.active(len(self._active))
+
+    def _stop(self, reply: Reply) -> None:
+        for task, other in self._active.items():
+            if other.request_id == reply.request_id:
+                task.cancel()
+        reply.finish([])
 
     def _refuse(self, reply: Reply, reason: str) -> None:
         self._metrics.ended("refused")

@@ -57,6 +57,14 @@ def read(values: Values, limits: Limits) -> Generation:
     )
 
 
+def is_stop(values: Values, request_id: str) -> bool:
+    """True where the request is there to end the one with the same id. Raises RequestError."""
+    wanted = bool(_scalar(values, "stop", False))
+    if wanted and not request_id:
+        raise RequestError("stop needs an id: the one that the request to be ended was sent with")
+    return wanted
+
+
 def _scalar(values: Values, name: str, default: Any) -> Any:
     found = values.get(name)
     if not found:

@@ -10,11 +10,14 @@ import json
 import locale
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import triton_python_backend_utils as pb_utils
-from generation import Values, read
+from generation import Values, is_stop, read
 from parameters import RequestError, refuse_unknown
+
+if TYPE_CHECKING:
+    from reply import Reply
 
 
 class TritonPythonModel:
@@ -35,19 +38,23 @@ class TritonPythonModel:
 
     def execute(self, requests: list[Any]) -> None:
         for request in requests:
-            sender = request.get_response_sender()
+            reply = self.engine.reply_to(request)
             try:
-                generation = read(self._values(request), self.engine.limits)
+                self._take(reply, self._values(request))
             except RequestError as fault:
-                self.engine.refuse(sender, str(fault))
+                self.engine.refuse(reply, str(fault))
             except Exception as fault:  # a request that gets no answer would hang its client for ever
                 pb_utils.Logger.log_error(f"request not readable: {fault!r}")
-                self.engine.refuse(sender, f"the request can't be read: {fault}")
-            else:
-                self.engine.submit(sender, generation)
+                self.engine.refuse(reply, f"the request can't be read: {fault}")
 
     def finalize(self) -> None:
         self.engine.shutdown()
+
+    def _take(self, reply: Reply, values: Values) -> None:
+        if is_stop(values, reply.request_id):
+            self.engine.stop(reply)
+        else:
+            self.engine.submit(reply, read(values, self.engine.limits))
 
     def _values(self, request: Any) -> Values:
         """Copy the request's tensors: they are gone once ``execute`` has returned."""

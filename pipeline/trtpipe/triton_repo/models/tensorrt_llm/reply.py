@@ -12,10 +12,14 @@ if TYPE_CHECKING:
 
 
 class Reply:
-    """Sends to one client; to be used by one thread only. After the final response nothing more is sent."""
+    """Sends to one client; to be used by one thread only. After the final response nothing more is sent.
 
-    def __init__(self, sender: Any) -> None:
+    ``request_id``: as the client gave it; empty where it gave none.
+    """
+
+    def __init__(self, sender: Any, request_id: str) -> None:
         self._sender = sender
+        self.request_id = request_id
         self._begun = False
 
     def send(self, ids: Sequence[int]) -> None:

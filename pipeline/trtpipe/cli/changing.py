@@ -1,0 +1,46 @@
+"""The options of commands that change the workspace: ``--dry-run`` and ``--wait``."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import click
+
+from trtpipe.cli.common import Options
+
+OPTIONS: tuple[click.Parameter, ...] = (
+    click.Option(["--dry-run"], is_flag=True, help="Say what would be done and why; change nothing."),
+    click.Option(
+        ["--wait", "wait_s"],
+        type=click.FloatRange(min=0),
+        default=0.0,
+        metavar="SECONDS",
+        help="Wait so long for another run in this workspace to end.  [default: not at all]",
+    ),
+)
+
+
+def changing(command: click.Command, artifact: str | None) -> click.Command:
+    """Return the command with these options; one that obtains a chain's ``artifact`` is only foreseen in a dry run."""
+    changed = copy.copy(command)
+    changed.params = [*command.params, *OPTIONS]
+    run = command.callback
+    assert run is not None  # noqa: S101 - every command has one
+
+    def foresee_or_run(**given: Any) -> Any:
+        if given["dry_run"] and artifact is not None:
+            return _foresee(Options.take(given), artifact)
+        return run(**given)
+
+    changed.callback = foresee_or_run
+    return changed
+
+
+def _foresee(options: Options, artifact: str) -> None:
+    from trtpipe.chain.foresight import foresee
+
+    stages = foresee(options.workspace(), artifact)
+    width = max(len(stage.stage) for stage in stages)
+    lines = [f"{stage.stage:{width}}  {stage.decision:7}  {stage.reason}" for stage in stages]
+    options.result({"dry_run": True, "stages": [stage.document() for stage in stages]}, "\n".join(lines))

@@ -1,0 +1,114 @@
+"""Write a TensorRT-LLM checkpoint (`W4A16_AWQ`) for `trtllm-build`: config.json and one file a rank."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from trtpipe.errors import ConfigError
+from trtpipe.quantization.exports.checkpoint import Checkpoint
+from trtpipe.quantization.exports.divide import divide
+from trtpipe.quantization.exports.scales import float16_note
+from trtpipe.quantization.exports.streamed import StreamedFile
+from trtpipe.quantization.exports.tensor_parallel import Division, ModelShape
+from trtpipe.quantization.exports.trtllm_config import trtllm_config
+from trtpipe.quantization.exports.trtllm_layout import LINEARS, TrtllmModel, model_of
+from trtpipe.quantization.exports.trtllm_tensors import HEAD, Forms, specs, tensors
+
+
+def export(
+    source: Path,
+    folder: Path,
+    *,
+    tensor_parallel: int,
+    pipeline_parallel: int,
+    dtype: Literal["bfloat16", "float16"],
+    kv_cache: Literal["fp8", "model"],
+    pad_intermediate: bool,
+) -> list[str]:
+    """Export a canonical checkpoint into ``folder``; return what was added, shared, repeated or left out.
+
+    ``dtype`` is the type of activations, norms, embedding and head. In memory at a time: one linear of one layer, or
+    the embedding. Raises ConfigError before anything is written where the model cannot be shared out so.
+    """
+    checkpoint = Checkpoint(source)
+    model = model_of(checkpoint.config["model_type"])
+    if not checkpoint.symmetric:
+        raise ConfigError(
+            "W4A16_AWQ has no zero points, and this checkpoint is asymmetric",
+            where=str(source),
+            fix="calibrate with a symmetric grid, or export the AutoAWQ layout and let convert_checkpoint.py read it",
+        )
+    division = divide(
+        ModelShape.of(checkpoint.config),
+        checkpoint.group_size,
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
+        pad_intermediate=pad_intermediate,
+    )
+    _require_biases(checkpoint, model)
+    forms = Forms(division, getattr(torch, dtype), model.biases(checkpoint.config), kv_cache == "fp8")
+    config = trtllm_config(checkpoint.config, division, dtype=dtype, fp8_kv_cache=forms.fp8_kv_cache)
+    notes = _notes(checkpoint, division, forms)
+    if dtype == "float16":
+        notes += float16_note(checkpoint)
+    for stage in range(pipeline_parallel):
+        _write_stage(checkpoint, folder, forms, stage)
+    (folder / "config.json").write_text(json.dumps(config, indent=4) + "\n", encoding="utf-8")
+    return notes
+
+
+def _write_stage(checkpoint: Checkpoint, folder: Path, forms: Forms, stage: int) -> None:
+    """Write the files of all TP ranks of a pipeline stage side by side."""
+    planned, size = specs(forms, stage), forms.division.tensor_parallel
+    with ExitStack() as opened:
+        files = [
+            opened.enter_context(StreamedFile(folder / f"rank{stage * size + rank}.safetensors", planned))
+            for rank in range(size)
+        ]
+        for name, shares in tensors(forms, stage, checkpoint):
+            for file, share in zip(files, shares, strict=True):
+                file.write(name, share)
+
+
+def _require_biases(checkpoint: Checkpoint, model: TrtllmModel) -> None:
+    """Refuse a checkpoint whose biases are not those that the engine's model has."""
+    expected = model.biases(checkpoint.config)
+    for linear in LINEARS:
+        for one in linear.sources:
+            name = f"model.layers.0.{one}.bias"
+            if checkpoint.has(name) != (linear.name in expected):
+                raise ConfigError(
+                    f"`{name}` is {'present' if checkpoint.has(name) else 'missing'}, which {model.architecture} in "
+                    "TensorRT-LLM cannot hold with this config.json",
+                    where=str(checkpoint.folder),
+                    fix="check attention_bias and mlp_bias in config.json",
+                )
+
+
+def _notes(checkpoint: Checkpoint, division: Division, forms: Forms) -> list[str]:
+    shape, notes = division.shape, []
+    if division.intermediate != shape.intermediate:
+        notes.append(
+            f"intermediate size {shape.intermediate} padded with zeros to {division.intermediate}: "
+            f"group size {division.group_size} x TP {division.tensor_parallel} must divide it"
+        )
+    if more := division.vocabulary_rows * division.tensor_parallel - shape.vocabulary:
+        notes.append(f"{more} zero rows added to embedding and head for TP {division.tensor_parallel}; never sampled")
+    if shape.kv_heads < division.tensor_parallel:
+        notes.append(
+            f"each of {shape.kv_heads} KV heads repeated on {division.tensor_parallel // shape.kv_heads} ranks"
+        )
+    if not checkpoint.has(HEAD):
+        notes.append("the embedding, which is tied, is written twice: as embedding and as head")
+    if forms.fp8_kv_cache:
+        notes.append("KV cache FP8: the larger of a layer's two scales holds for keys and values")
+    elif checkpoint.has("model.layers.0.self_attn.k_scale"):
+        notes.append("the FP8 KV scales of the checkpoint are left out: the KV cache keeps the model's type")
+    if checkpoint.config.get("use_sliding_window"):
+        notes.append("sliding-window attention is no part of the checkpoint: set max_attention_window at run time")
+    return notes

@@ -1,0 +1,99 @@
+"""A request over gRPC: always the call that Triton calls a stream, which ends after one response for a unary one.
+
+Triton's plain call serves only models that answer exactly once.
+"""
+
+from __future__ import annotations
+
+import grpc
+from collections.abc import Iterator
+from typing import Any
+
+from tritonclient.grpc import service_pb2 as messages
+from tritonclient.grpc.service_pb2_grpc import GRPCInferenceServiceStub
+
+from trtpipe.errors import EnvironmentUnfit, ToolFailed
+from trtpipe.triton_repo import contract
+
+SCHEME = "grpc://"
+OUTPUT = "text_output"
+# Triton's words for the types, and where a message holds their values.
+TYPES = {
+    "BOOL": ("BOOL", "bool_contents"),
+    "FP32": ("FP32", "fp32_contents"),
+    "INT32": ("INT32", "int_contents"),
+    "STRING": ("BYTES", "bytes_contents"),
+    "UINT64": ("UINT64", "uint64_contents"),
+}
+OPTIONS = (
+    ("grpc.enable_http_proxy", 0),  # a proxy of the environment must not stand between this machine and itself
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+)
+# Makes Triton end a failed stream with the code of the failure instead of an error text alone.
+METADATA = (("triton_grpc_error", "true"),)
+BAD_REQUEST = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)
+
+
+def texts(url: str, model: str, inputs: dict[str, Any], *, stream: bool, time_limit_s: float) -> Iterator[str]:
+    """Yield the texts of the answer as they come; a closed iterator cancels the request.
+
+    Raises EnvironmentUnfit where no server answers, ToolFailed with the server's words where it refuses or fails.
+    """
+    with grpc.insecure_channel(url.removeprefix(SCHEME), options=OPTIONS) as channel:
+        call = GRPCInferenceServiceStub(channel).ModelStreamInfer(
+            iter([request(model, inputs)]), timeout=time_limit_s, metadata=METADATA
+        )
+        try:
+            for response in call:
+                yield _text(response, f"{url}/{model}")
+        except grpc.RpcError as fault:
+            raise _failure(fault, f"{url}/{model}", time_limit_s) from None
+        finally:
+            call.cancel()
+
+
+def request(model: str, inputs: dict[str, Any]) -> messages.ModelInferRequest:
+    """Return the message for one request. What is no tensor goes as a parameter, as over HTTP: the server refuses it."""
+    tensors = {tensor.name: tensor for tensor in contract.ENSEMBLE.inputs}
+    built = messages.ModelInferRequest(model_name=model)
+    for name, value in inputs.items():
+        if name in tensors:
+            built.inputs.append(_tensor(tensors[name], value))
+        else:
+            built.parameters[name].string_param = str(value)
+    return built
+
+
+def _tensor(tensor: contract.Tensor, value: Any) -> messages.ModelInferRequest.InferInputTensor:
+    datatype, field = TYPES[tensor.type]
+    values = [one.encode() if isinstance(one, str) else one for one in (value if isinstance(value, list) else [value])]
+    contents = messages.InferTensorContents(**{field: values})
+    shape = [1, len(values)]  # the batch dimension first
+    return messages.ModelInferRequest.InferInputTensor(
+        name=tensor.name, datatype=datatype, shape=shape, contents=contents
+    )
+
+
+def _text(response: messages.ModelStreamInferResponse, where: str) -> str:
+    """Return the text of one response; text tensors are lengths (4 bytes, little endian) and bytes in turn."""
+    if response.error_message:
+        raise ToolFailed(f"the server answered: {response.error_message}", where=where, fix="see the server's log")
+    outputs = [output.name for output in response.infer_response.outputs]
+    raw = response.infer_response.raw_output_contents[outputs.index(OUTPUT)]
+    return raw[4:].decode()
+
+
+def _failure(fault: grpc.RpcError, where: str, time_limit_s: float) -> EnvironmentUnfit | ToolFailed:
+    code, words = fault.code(), fault.details()
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return ToolFailed(f"no answer within {time_limit_s:.0f} s", where=where, fix="see the server's log")
+    if code is grpc.StatusCode.UNAVAILABLE:
+        return EnvironmentUnfit(
+            "no server answers", where=where, fix="start one with `trtpipe serve`, or check the address"
+        )
+    return ToolFailed(
+        f"the server answered {code.name}: {words}",
+        where=where,
+        fix="correct the request" if code in BAD_REQUEST else "see the server's log",
+    )

@@ -1,0 +1,57 @@
+"""Calls to the other models, wired as the ensemble's steps are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from contract import Step
+
+# By the names that the ensemble gives them; the batch dimension comes first.
+Tensors = dict[str, np.ndarray[Any, Any]]
+
+
+class StepFailed(Exception):
+    """A model answered with an error: its words, and Triton's code for it."""
+
+    def __init__(self, error: Any) -> None:
+        super().__init__(error.message())
+        self.code: int = error.code()
+
+
+def copy(request: Any, names: Sequence[str]) -> Tensors:
+    """Copy those inputs of a request that are given: they are gone once ``execute`` has returned."""
+    tensors = {name: pb_utils.get_input_tensor_by_name(request, name) for name in names}
+    return {name: tensor.as_numpy().copy() for name, tensor in tensors.items() if tensor is not None}
+
+
+def call(step: Step, tensors: Tensors) -> Tensors:
+    """Return what a model answers. Raises StepFailed."""
+    return _outputs(step, _request(step, tensors, "").exec())
+
+
+def stream(step: Step, tensors: Tensors, request_id: str) -> Iterator[Tensors]:
+    """Yield what a model answers as it comes; the engine knows the request by ``request_id``. Raises StepFailed."""
+    for response in _request(step, tensors, request_id).exec(decoupled=True):
+        if response.has_error() or response.output_tensors():  # the end may come as a response without anything
+            yield _outputs(step, response)
+
+
+def _request(step: Step, tensors: Tensors, request_id: str) -> Any:
+    return pb_utils.InferenceRequest(
+        request_id=request_id,
+        model_name=step.model,
+        inputs=[pb_utils.Tensor(name, tensors[source]) for name, source in step.inputs.items() if source in tensors],
+        requested_output_names=list(step.outputs),
+    )
+
+
+def _outputs(step: Step, response: Any) -> Tensors:
+    if response.has_error():
+        raise StepFailed(response.error())
+    return {step.outputs[tensor.name()]: tensor.as_numpy() for tensor in response.output_tensors()}
