@@ -36,9 +36,7 @@ class TrtpipeError(Exception):
 
     exit_code = 1
 
-    def __init__(
-        self, what: str, *, where: str | None = None, fix: str | None = None, log: str | None = None
-    ) -> None:
+    def __init__(self, what: str, *, where: str | None = None, fix: str | None = None, log: str | None = None) -> None:
         super().__init__(what)
         self.what = what
         self.where = where
@@ -53,9 +51,7 @@ class TrtpipeError(Exception):
         return [self]
 
     def document(self) -> ErrorDocument:
-        return ErrorDocument(
-            exit_code=self.exit_code, what=self.what, where=self.where, fix=self.fix, log=self.log
-        )
+        return ErrorDocument(exit_code=self.exit_code, what=self.what, where=self.where, fix=self.fix, log=self.log)
 
 
 class UsageFault(TrtpipeError):

@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
     path.mkdir()
     (path / "config.json").write_text(json.dumps(CONFIG))
     (path / "tokenizer.json").write_text("{}")
-    (path / "model.safetensors").write_bytes(b"weights")
+    (path / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
     return path
 
 

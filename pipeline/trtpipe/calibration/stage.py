@@ -60,9 +60,7 @@ def _make(making: Making, model: Path, files: list[Path], selection: Selection) 
         seed=selection.seed,
     )
     for segment, lacking in parts.shortfalls.items():
-        making.note(
-            f"segment `{segment}`: {lacking} held-out prompt(s) fewer than asked (two thirds at most)"
-        )
+        making.note(f"segment `{segment}`: {lacking} held-out prompt(s) fewer than asked (two thirds at most)")
     lengths = tokens.Lengths()
     counts = {}
     for name, rows in (("calibration", parts.calibration), ("heldout", parts.heldout)):

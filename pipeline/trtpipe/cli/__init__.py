@@ -49,7 +49,9 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(module, name)
         if cmd_name not in CHANGING:
             return command
-        return importlib.import_module("trtpipe.cli.changing").changing(command, CHANGING[cmd_name])
+        from trtpipe.cli.changing import changing
+
+        return changing(command, CHANGING[cmd_name])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 KEY_FIGURES = {
     "sample-model": ("parameters", "answer"),
     "select-prompts": ("calibration_prompts", "heldout_prompts", "calibration_tokens"),
-    "calibrate": ("relative_error_plain_rounding_mean", "relative_error_awq_mean", "group_size"),
+    "calibrate": ("relative_error_plain_rounding_mean", "relative_error_final_mean", "group_size"),
     "build-engine": ("kv_dtype", "kv_tokens", "int4_layers"),
-    "package": ("models",),
+    "package": ("engine_files",),
     "score-baseline": ("kv_dtype", "peak_rss_mib"),
     "score-release": ("kv_dtype", "peak_rss_mib"),
     "check-drift": ("verdict", "kl_top20_nats", "top1_agreement", "perplexity_ratio"),

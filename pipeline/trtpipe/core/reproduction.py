@@ -54,7 +54,7 @@ def _unfinished(value: Any) -> Path | None:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
-        return next((path for item in value if (path := _unfinished(item))), None)
+        return next((found for item in value if (found := _unfinished(item))), None)
     return None
 
 

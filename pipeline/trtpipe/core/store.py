@@ -67,7 +67,7 @@ class Store:
         return Artifact(path, record)
 
     def notes(self, stage: str, key: str) -> Path:
-        """Return the fresh folder for what a run of a stage leaves beside its artifact: its log, how to reproduce it."""
+        """Return the fresh folder for what a stage leaves beside its artifact: log, how to reproduce it."""
         folder = self.state / "runs" / f"{stage}-{key[:SHOWN_DIGITS]}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

@@ -5,10 +5,10 @@ Triton's plain call serves only models that answer exactly once.
 
 from __future__ import annotations
 
-import grpc
 from collections.abc import Iterator
 from typing import Any
 
+import grpc
 from tritonclient.grpc import service_pb2 as messages
 from tritonclient.grpc.service_pb2_grpc import GRPCInferenceServiceStub
 
@@ -54,7 +54,7 @@ def texts(url: str, model: str, inputs: dict[str, Any], *, stream: bool, time_li
 
 
 def request(model: str, inputs: dict[str, Any]) -> messages.ModelInferRequest:
-    """Return the message for one request. What is no tensor goes as a parameter, as over HTTP: the server refuses it."""
+    """Return the message for one request. What is no tensor goes as a parameter, as over HTTP, and is refused."""
     tensors = {tensor.name: tensor for tensor in contract.ENSEMBLE.inputs}
     built = messages.ModelInferRequest(model_name=model)
     for name, value in inputs.items():
@@ -81,7 +81,8 @@ def _text(response: messages.ModelStreamInferResponse, where: str) -> str:
         raise ToolFailed(f"the server answered: {response.error_message}", where=where, fix="see the server's log")
     outputs = [output.name for output in response.infer_response.outputs]
     raw = response.infer_response.raw_output_contents[outputs.index(OUTPUT)]
-    return raw[4:].decode()
+    text: str = raw[4:].decode()
+    return text
 
 
 def _failure(fault: grpc.RpcError, where: str, time_limit_s: float) -> EnvironmentUnfit | ToolFailed:

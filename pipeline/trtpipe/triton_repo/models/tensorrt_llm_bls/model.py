@@ -10,7 +10,7 @@ import triton_python_backend_utils as pb_utils
 from cancellation import Watch
 from contract import BLS, STEPS
 from parameters import RequestError, refuse_unknown
-from steps import StepFailed, Tensors, call, copy, stream
+from steps import StepError, Tensors, call, copy, stream
 
 # Each request holds a thread, which only waits; more than this wait their turn.
 REQUESTS_MAX = 256
@@ -43,7 +43,7 @@ class TritonPythonModel:
         """Answer one request. Whatever happens, the last response is marked as final."""
         try:
             self._answer(sender, tensors)
-        except StepFailed as fault:
+        except StepError as fault:
             _fail(sender, str(fault), fault.code)
         except Exception as fault:
             pb_utils.Logger.log_error(f"request failed: {fault!r}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Tensors = dict[str, np.ndarray[Any, Any]]
 
 
-class StepFailed(Exception):
+class StepError(Exception):
     """A model answered with an error: its words, and Triton's code for it."""
 
     def __init__(self, error: Any) -> None:
@@ -31,12 +31,12 @@ def copy(request: Any, names: Sequence[str]) -> Tensors:
 
 
 def call(step: Step, tensors: Tensors) -> Tensors:
-    """Return what a model answers. Raises StepFailed."""
+    """Return what a model answers. Raises StepError."""
     return _outputs(step, _request(step, tensors, "").exec())
 
 
 def stream(step: Step, tensors: Tensors, request_id: str) -> Iterator[Tensors]:
-    """Yield what a model answers as it comes; the engine knows the request by ``request_id``. Raises StepFailed."""
+    """Yield what a model answers as it comes; the engine knows the request by ``request_id``. Raises StepError."""
     for response in _request(step, tensors, request_id).exec(decoupled=True):
         if response.has_error() or response.output_tensors():  # the end may come as a response without anything
             yield _outputs(step, response)
@@ -53,5 +53,5 @@ def _request(step: Step, tensors: Tensors, request_id: str) -> Any:
 
 def _outputs(step: Step, response: Any) -> Tensors:
     if response.has_error():
-        raise StepFailed(response.error())
+        raise StepError(response.error())
     return {step.outputs[tensor.name()]: tensor.as_numpy() for tensor in response.output_tensors()}
