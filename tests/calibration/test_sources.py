@@ -61,25 +61,35 @@ def test_rows_of_both_forms(tmp_path: Path) -> None:
     )
     reading = sources.read([path])
     assert reading.rows == [
-        sources.Row("7", "s", (("user", "a"),), "b"),
-        sources.Row("log.jsonl:2", "all", (("user", "c"),), "d"),
-        sources.Row("log.jsonl:3", "all", (("system", "e"), ("user", "f")), None),
+        sources.Row("7", "s", (("user", "a"),), "b", ""),
+        sources.Row("1:2", "all", (("user", "c"),), "d", ""),
+        sources.Row("1:3", "all", (("system", "e"), ("user", "f")), None, ""),
     ]
     assert reading.rows[2].chat[1] == {"role": "user", "content": "f"}
     assert reading.plain_prompts == 1
+
+
+def test_a_files_name_decides_nothing(tmp_path: Path) -> None:
+    rows = [{"prompt": "a"}, {"prompt": "b"}]
+    assert sources.read([log(tmp_path, rows, "1.jsonl")]).rows == sources.read([log(tmp_path, rows, "2.jsonl")]).rows
+
+
+def test_what_is_null_is_not_given(tmp_path: Path) -> None:
+    rows = [{"prompt": "a", "messages": None}, {"prompt": None, "messages": [{"role": "user", "content": "b"}]}]
+    assert [row.messages for row in sources.read([log(tmp_path, rows)]).rows] == [(("user", "a"),), (("user", "b"),)]
 
 
 def test_equal_prompts_count_once(tmp_path: Path) -> None:
     first = log(tmp_path, [{"prompt": "a", "response": "x"}, {"prompt": "b"}], "1.jsonl")
     second = log(tmp_path, [{"messages": [{"role": "user", "content": "a"}]}], "2.jsonl")
     reading = sources.read([first, second])
-    assert [row.id for row in reading.rows] == ["1.jsonl:1", "1.jsonl:2"]
+    assert [row.id for row in reading.rows] == ["1:1", "1:2"]
     assert reading.duplicates == 1
 
 
 def test_an_id_stands_for_one_row(tmp_path: Path) -> None:
-    first = log(tmp_path, [{"prompt": "a"}], "1/log.jsonl")
-    second = log(tmp_path, [{"prompt": "b"}], "2/log.jsonl")
+    first = log(tmp_path, [{"prompt": "a"}], "1.jsonl")
+    second = log(tmp_path, [{"prompt": "b", "id": "1:1"}], "2.jsonl")
     (problem,) = problems(first, second)
     assert problem.what == f"the row's id is used before, at {first}:1"
     assert problem.where == f"{second}:1"
@@ -97,6 +107,7 @@ def test_an_id_stands_for_one_row(tmp_path: Path) -> None:
         ('{"prompt": "secret", "id": ["secret"]}', "`id` is not text", ""),
         ('{"prompt": "secret \\ud83d"}', "half a surrogate pair at character 7", " prompt"),
         ('{"prompt": "secret", "id": "\\ud83d"}', "half a surrogate pair at character 0", " id"),
+        ('{"prompt": "secret", "messages": [{"role": "user", "content": "x"}]}', "both `prompt` and `messages`", ""),
         ('{"messages": "secret"}', "`messages` is not a list", ""),
         ('{"messages": []}', "`messages` holds no prompt", ""),
         ('{"messages": [{"role": "assistant", "content": "secret"}]}', "`messages` holds no prompt", ""),

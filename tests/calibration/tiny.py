@@ -41,4 +41,4 @@ def chat_tokenizer(folder: Path, **settings: Any) -> ChatTokenizer:
 
 
 def row(*contents: str, segment: str = "all", response: str | None = None, name: str = "r") -> Row:
-    return Row(name, segment, tuple(("user", content) for content in contents), response)
+    return Row(name, segment, tuple(("user", content) for content in contents), response, "log:1")

@@ -129,7 +129,8 @@ def test_a_missing_target_key_does_not_hide_the_policy(folder: Path) -> None:
         ("prompts.files=[1]", "`prompts.files.0`: Input should be a valid string", "correct"),
         ("target.threads=x", "`threads`: Input should be a valid integer; or Input should be 'auto'", ""),
         ("target.threads=0", "`threads`: Input should be greater than or equal to 1; or", ""),
-        ("target.kind=x", "`engine.yaml`: Input tag 'x'", ""),
+        ("target.kind=x", "there is no engine kind `x`", "write `kind:` with one of vllm, tensorrt-llm"),
+        ("target.kind=vlm", "there is no engine kind `vlm`", "did you mean `vllm`?"),
         ("target.kv_dtype=[fp8]", "`kv_dtype.0`: Input should be 'fp8_e4m3' or 'bfloat16'", ""),
         ("quantization.time_limit_s=1e999", "`quantization.time_limit_s`: Input should be a finite", ""),
         ("prompts.seed=true", "`prompts.seed`: Input should be a valid integer", ""),
@@ -143,8 +144,14 @@ def test_one_wrong_override(folder: Path, override: str, what: str, fix: str) ->
     assert found.what.startswith(what)
     assert found.fix is not None
     assert found.fix.startswith(fix)
-    if not override.startswith("target.kind"):  # told about the file as a whole
-        assert found.where == f"--set {override.partition('=')[0]}"
+    assert found.where == f"--set {override.partition('=')[0]}"
+
+
+def test_a_target_without_kind_is_told_in_plain_words(folder: Path) -> None:
+    (folder / "engine.yaml").write_text("weights: w4a16\n")
+    (found,) = problems(folder)
+    assert found.what == "the target does not say which engine: `kind` is missing"
+    assert found.where == f"{folder / 'engine.yaml'}:1:1"
 
 
 @pytest.mark.parametrize("override", ["seed", "=1", "prompts.files.0=x", "policy.why.deeper=1"])

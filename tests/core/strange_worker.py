@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import errno
 import os
 import signal
 import subprocess
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 FOREVER_S = 60
 
 
-def work(job: dict[str, Any], events: Events) -> dict[str, Any]:  # noqa: C901 - one case a behaviour
+def work(job: dict[str, Any], events: Events) -> dict[str, Any]:  # noqa: C901, PLR0912 - one case a behaviour
     match job["do"]:
         case "report":
             events.note("a note")
@@ -38,6 +40,17 @@ def work(job: dict[str, Any], events: Events) -> dict[str, Any]:  # noqa: C901 -
         case "hang politely":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             time.sleep(FOREVER_S)
+        case "linger":
+            atexit.register(time.sleep, FOREVER_S)
+        case "fill the disk":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        case "fill the disk in Rust":
+            raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)")
+        case "lose a file":
+            Path("no such file").read_text()
+        case "write":
+            given = (Path(job["out"]) / "given").read_text()
+            (Path(job["out"]) / "written").write_text(given + os.environ["MORE"])
         case "flood":
             for _ in range(1000):
                 sys.stdout.write("x" * 99 + "\n")

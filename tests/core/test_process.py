@@ -104,6 +104,27 @@ def test_a_worker_deaf_to_sigterm_is_stopped(tmp_path: Path, monkeypatch: pytest
         run(tmp_path, "hang politely", time_limit_s=1)
 
 
+def test_a_worker_that_hangs_after_its_result_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "LINGER_S", 0.5)
+    heard, started = Heard(), time.monotonic()
+    assert run(tmp_path, "linger", reporter=heard) == {"job_size": 0}
+    assert time.monotonic() - started < FOREVER_S / 2
+    assert heard.said == ["the worker hung for 0 s after its result and was ended"]
+
+
+@pytest.mark.parametrize("do", ["fill the disk", "fill the disk in Rust"])
+def test_what_the_system_refuses_is_no_bug_of_the_worker(tmp_path: Path, do: str) -> None:
+    with pytest.raises(EnvironmentUnfit, match="the system refused: No space left on device"):
+        run(tmp_path, do)
+
+
+def test_a_file_that_the_worker_misses_is_a_bug(tmp_path: Path) -> None:
+    with pytest.raises(ToolFailed, match="FileNotFoundError"):
+        run(tmp_path, "lose a file")
+
+
 def test_a_flood_goes_to_the_log_and_its_end_is_shown(tmp_path: Path) -> None:
     assert run(tmp_path, "flood") == {"job_size": 0}
     assert (tmp_path / "log").stat().st_size == 200_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ from core.stages import stage
 from trtpipe.core.progress import Silent
 from trtpipe.core.runner import Runner
 from trtpipe.core.store import Store
+from trtpipe.errors import ConfigError, EnvironmentUnfit, Problems, ToolFailed, raise_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,6 +74,38 @@ def test_the_record_holds_what_the_stage_said(runner: Runner) -> None:
 
     record = runner.obtain(stage(make=make)).record
     assert (record.figures, record.notes, record.outputs) == ({"size_tokens": 3}, ["chose 3"], {})
+
+
+def test_an_error_names_the_stages_log(runner: Runner) -> None:
+    def fail(making: Making) -> None:
+        making.log.write_text("much")
+        raise_all([ConfigError("one", where="there"), ToolFailed("two", where=str(making.log))])
+
+    with pytest.raises(Problems) as caught:
+        runner.obtain(stage(make=fail))
+    one, two = caught.value.each()
+    assert one.log == two.where
+    assert one.log == str(next((runner.store.state / "runs").glob("small-*/log.txt")))
+    assert two.log is None
+
+
+def test_what_the_system_refuses_is_located_and_leaves_no_half(runner: Runner) -> None:
+    def fill(making: Making) -> None:
+        (making.folder / "half").write_text("x")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(EnvironmentUnfit, match="No space left") as caught:
+        runner.obtain(stage(make=fill))
+    assert str(caught.value.where).endswith(".partial")
+    assert not list((runner.store.root / "calibration/models").iterdir())
+
+
+def test_what_is_foreseen_changes_nothing(runner: Runner) -> None:
+    assert runner.foresee(stage()) == (None, "first run")
+    assert list(runner.store.root.iterdir()) == []
+    made = runner.obtain(stage())
+    assert runner.foresee(stage())[0] == made
+    assert runner.foresee(stage(value=2)) == (None, "parameters.value 1 -> 2")
 
 
 @pytest.mark.parametrize("resumable", [False, True])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from served_metrics import Metrics
 from trtpipe.chain.served import free_addresses
 from trtpipe.core.store import Store
 from trtpipe.release.current import require_current
@@ -48,3 +49,15 @@ def running(workspace: Path) -> Iterator[triton.Server]:
 def server(running: triton.Server) -> str:
     """The base HTTP URL of the running server."""
     return running.addresses.http_url
+
+
+@pytest.fixture
+def metrics(running: triton.Server) -> Metrics:
+    return Metrics(running)
+
+
+@pytest.fixture
+def settled(metrics: Metrics) -> Metrics:
+    """The metrics, once nothing of earlier tests is in flight."""
+    metrics.until(lambda: metrics("nv_trt_llm_request_metrics", "active") == 0)
+    return metrics

@@ -1,9 +1,8 @@
 """The served release, asked over HTTP: a real Triton, the real engine, the sample model."""
 
 import json
-import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,48 +11,17 @@ from typing import Any
 import httpx
 import pytest
 
+from served_metrics import Metrics
 from trtpipe.core.chat import ChatTokenizer
 from trtpipe.core.store import Store
 from trtpipe.errors import ToolFailed
 from trtpipe.release.current import require_current
 from trtpipe.triton_repo import client
-from trtpipe.triton_repo.server import Server
 
 pytestmark = pytest.mark.e2e
 
 QUESTION = "What is the capital of France? Answer in one short sentence."
 ENGINE = "/v2/models/tensorrt_llm"
-
-
-class Metrics:
-    """The server's metrics, read anew at each call."""
-
-    def __init__(self, running: Server) -> None:
-        self._url = running.addresses.metrics_url
-
-    def __call__(self, family: str, value: str) -> float:
-        text = httpx.get(self._url, timeout=10, trust_env=False).text
-        found = re.findall(rf'^{family}{{[^}}]*"{value}"[^}}]*}} (\S+)$', text, flags=re.MULTILINE)
-        assert len(found) == 1, f"{family} {value}: {found}"
-        return float(found[0])
-
-    def until(self, condition: Callable[[], bool], limit_s: float = 30) -> None:
-        deadline = time.monotonic() + limit_s
-        while not condition():
-            assert time.monotonic() < deadline, "not in time"
-            time.sleep(0.05)
-
-
-@pytest.fixture
-def metrics(running: Server) -> Metrics:
-    return Metrics(running)
-
-
-@pytest.fixture
-def settled(metrics: Metrics) -> Metrics:
-    """The metrics, once nothing of earlier tests is in flight."""
-    metrics.until(lambda: metrics("nv_trt_llm_request_metrics", "active") == 0)
-    return metrics
 
 
 @pytest.fixture(scope="module")

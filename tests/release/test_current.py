@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -52,3 +54,17 @@ def test_half_a_line_of_history_is_told(releases: Releases) -> None:
         file.write('{"time": "20')
     with pytest.raises(ConfigError, match="the history is damaged"):
         history(releases.store)
+
+
+def test_a_full_disk_leaves_the_history_whole(releases: Releases, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = releases.release(1), releases.release(2)
+    switch(releases.store, first, "promote", "v1")
+
+    def full(_fd: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        switch(releases.store, second, "promote", "v2")
+    assert require_current(releases.store).digest == first.digest
+    assert [entry["release"] for entry in history(releases.store)] == [first.id]

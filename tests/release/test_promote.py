@@ -10,6 +10,7 @@ from trtpipe.errors import ConfigError, GateInconclusive, GateRejected, Stale, T
 from trtpipe.release import promote as promotion
 from trtpipe.release.current import current, history, link, require_current
 from trtpipe.release.promote import find, rollback, verdict_of
+from workspaces import trtpipe, write_config
 
 if TYPE_CHECKING:
     from release.releases import Releases
@@ -138,3 +139,19 @@ def test_releases_are_found_by_the_beginning_of_their_id(releases: Releases) -> 
     for name, count in (("", 4), ("no", 0)):
         with pytest.raises(ConfigError, match=f"{count} releases begin"):
             find(releases.store, name)
+
+
+def test_the_dry_runs_say_what_would_move_and_move_nothing(releases: Releases) -> None:
+    first, second = releases.passing(1), releases.passing(2)
+    root = releases.store.root
+    write_config(root)
+    assert trtpipe("promote", first.id, "--dry-run", folder=root).stdout == f"release {first.id} would become current\n"
+    assert current(releases.store) is None
+    promote(releases.store, first)
+    assert "is current already" in trtpipe("promote", first.id, "--dry-run", folder=root).stdout
+    promote(releases.store, second)
+    assert trtpipe("rollback", "--dry-run", "--json", folder=root).document == {
+        "schema_version": 1, "ok": True, "dry_run": True, "release": first.id, "digest": first.digest,
+    }  # fmt: skip
+    assert require_current(releases.store).id == second.id
+    assert trtpipe("promote", releases.release(3).id, "--dry-run", folder=root).code == 6

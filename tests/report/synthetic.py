@@ -73,13 +73,19 @@ def verdict(segment: str = "coding", outcome: str = "fail") -> dict[str, Any]:
 
 
 def layers() -> list[dict[str, Any]]:
-    def errors(factor: float) -> list[dict[str, Any]]:
+    """Two layers: one group that the recipe helps, one that it does not."""
+
+    def errors(factor: int) -> list[dict[str, Any]]:
         return [
-            {"group": "attention input", "alpha": 0.3, "plain_rounding": 0.012 * factor, "awq": 0.004 * factor},
-            {"group": "mlp output", "alpha": 0.0, "plain_rounding": 0.02 * factor, "awq": 0.02 * factor},
+            error("attention input", 0.012 * factor, 0.006 * factor, 0.004 * factor, alpha=0.3),
+            error("mlp output", 0.02 * factor, 0.02 * factor, 0.02 * factor),
         ]
 
     return [{"layer": i, "errors": errors(1 + i), "key_amax": 11.0, "value_amax": 0.5} for i in range(2)]
+
+
+def error(group: str, plain: float, awq: float, final: float, *, alpha: float = 0.0) -> dict[str, Any]:
+    return {"group": group, "tokens": 100, "alpha": alpha, "plain_rounding": plain, "awq": awq, "final": final}
 
 
 def outcomes(root: Path, note: str = "30 plain prompt(s) taken as one user message each") -> list[Outcome]:

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import re
 
-from report.synthetic import layers
+from report.synthetic import error, layers
 from trtpipe.report.error_plot import panels
+from trtpipe.report.layer_errors import families
 
 
-def test_a_panel_for_each_group_with_its_means() -> None:
-    first, second = panels(layers())
-    assert (first.group, second.group) == ("attention input", "mlp output")
-    assert round(first.plain_rounding_mean, 6) == 0.018
-    assert round(first.change, 6) == round(-2 / 3, 6)
-    assert second.change == 0
-    assert "layer 1: plain rounding 2.40 %, AWQ 0.800 %, alpha 0.3" in first.plot
+def heights(kind: str, plot: str) -> list[float]:
+    return [float(y) for y in re.findall(rf'<circle class="{kind}-point" cx="[\d.]+" cy="([\d.]+)"', plot)]
+
+
+def test_values_are_told_in_words() -> None:
+    first, _ = panels(families(layers()))
+    assert "<title>layer 1: plain rounding 2.40 %, AWQ scales 1.20 %, final 0.800 %, alpha 0.3</title>" in first.plot
 
 
 def test_panels_share_their_scale() -> None:
-    first, second = panels(layers())
-
-    def heights(kind: str, plot: str) -> list[float]:
-        return [float(y) for y in re.findall(rf'<circle class="{kind}-point" cx="[\d.]+" cy="([\d.]+)"', plot)]
-
-    assert heights("plain", second.plot) == heights("awq", second.plot)
+    first, second = panels(families(layers()))
+    assert heights("plain", second.plot) == heights("final", second.plot)
     assert heights("plain", first.plot) > heights("plain", second.plot), "the smaller error is lower: a larger y"
-    assert heights("awq", first.plot) > heights("plain", first.plot)
+    assert heights("final", first.plot) > heights("plain", first.plot)
 
 
-def test_no_error_at_all() -> None:
-    exact = layers()
-    for layer in exact:
-        for error in layer["errors"]:
-            error |= {"plain_rounding": 0.0, "awq": 0.0}
-    assert [panel.change for panel in panels(exact)] == [0, 0]
+def test_no_error_at_all_is_on_the_axis() -> None:
+    (panel,) = panels(families([{"layer": 0, "errors": [error("mlp input", 0.0, 0.0, 0.0)]}]))
+    assert heights("plain", panel.plot) == [176]

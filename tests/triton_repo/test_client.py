@@ -61,6 +61,15 @@ def test_a_unary_answer(replay):
     assert state.body == {"text_input": "Capital of France?", "max_tokens": 5, "stream": False, "seed": 1}
 
 
+def test_the_other_model_is_asked_by_its_name(replay):
+    state, url = replay
+    state.pieces = [event("Paris")]
+
+    client.ask(url, "x", max_tokens=5, model="tensorrt_llm_bls", stream=True)
+
+    assert state.path == "/v2/models/tensorrt_llm_bls/generate_stream"
+
+
 def test_messages_travel_as_a_json_document(replay):
     state, url = replay
     state.pieces = [b'{"text_output": ""}']

@@ -5,7 +5,7 @@ import pytest
 from trtpipe.triton_repo import configs, contract, pbtxt
 
 
-@pytest.mark.parametrize("model", ["preprocessing", "tensorrt_llm", "postprocessing", "ensemble"])
+@pytest.mark.parametrize("model", ["preprocessing", "tensorrt_llm", "postprocessing", "ensemble", "tensorrt_llm_bls"])
 def test_config_is_the_reviewed_one(model, golden):
     built = configs.build(configs.LocalEngine("/environment"))
 

@@ -6,7 +6,7 @@ import pytest
 
 from trtpipe.triton_repo import contract
 
-MODELS = (contract.PREPROCESSING, contract.ENGINE, contract.POSTPROCESSING, contract.ENSEMBLE)
+MODELS = (contract.PREPROCESSING, contract.ENGINE, contract.POSTPROCESSING, contract.ENSEMBLE, contract.BLS)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
@@ -32,3 +32,11 @@ def test_what_the_ensemble_passes_through_keeps_type_and_length():
     assert len(passed) >= 10
     for inner, outer in passed:
         assert replace(inner, name=outer.name, flat=outer.flat) == outer
+
+
+def test_the_bls_model_has_the_tensors_of_the_ensemble():
+    assert replace(contract.BLS, name="ensemble", decoupled=False) == contract.ENSEMBLE
+
+
+def test_the_bls_model_can_tell_the_steps_apart():
+    assert [step.model for step in contract.STEPS] == ["preprocessing", "tensorrt_llm", "postprocessing"]

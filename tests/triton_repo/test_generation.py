@@ -89,3 +89,14 @@ def test_unknown_fields_are_named():
     refuse_unknown({"id": "7", "bad_words": "", "triton_enable_empty_final_response": True})
     with pytest.raises(RequestError, match="tempreature, top_kk"):
         refuse_unknown({"top_kk": 5, "tempreature": 0.5})
+
+
+def test_a_stop_ends_the_request_of_its_id():
+    from generation import is_stop
+    from parameters import RequestError
+
+    assert is_stop({"stop": [True]}, "7")
+    assert not is_stop({"stop": [False]}, "")
+    assert not is_stop({}, "7")
+    with pytest.raises(RequestError, match="stop needs an id"):
+        is_stop({"stop": [True]}, "")

@@ -41,7 +41,7 @@ def test_the_engine_is_linked_not_copied(release, engine):
 def test_every_model_has_its_config_and_a_version(release):
     repository_folder = release.path / "model_repository"
 
-    for name in ("preprocessing", "tensorrt_llm", "postprocessing", "ensemble"):
+    for name in ("preprocessing", "tensorrt_llm", "postprocessing", "ensemble", "tensorrt_llm_bls"):
         text = (repository_folder / name / "config.pbtxt").read_text(encoding="utf-8")
         assert pbtxt.parse(text, name).name == name
         assert any((repository_folder / name / "1").iterdir())

@@ -23,12 +23,13 @@ Message = dict[str, str]
 
 @dataclass(frozen=True)
 class Row:
-    """One prompt of the log. ``messages`` ends with what the model answers to."""
+    """One prompt of the log. ``messages`` ends with what the model answers to; ``place``: file and line."""
 
     id: str
     segment: str
     messages: tuple[tuple[str, str], ...]
     response: str | None
+    place: str = field(compare=False)
 
     @property
     def chat(self) -> list[Message]:
@@ -52,16 +53,15 @@ def read(paths: list[Path]) -> Reading:
     problems: list[TrtpipeError] = []
     seen: set[tuple[tuple[str, str], ...]] = set()
     places: dict[str, str] = {}
-    for path in paths:
-        for number, row in _read_file(path, reading, problems):
+    for file_number, path in enumerate(paths, start=1):
+        for row in _read_file(path, file_number, reading, problems):
             if row.messages in seen:
                 reading.duplicates += 1
                 continue
             seen.add(row.messages)
             reading.rows.append(row)
-            place = f"{path}:{number}"
-            if places.setdefault(row.id, place) != place:
-                problems.append(_id_used_twice(place, places[row.id]))
+            if places.setdefault(row.id, row.place) != row.place:
+                problems.append(_id_used_twice(row.place, places[row.id]))
     if not problems and not reading.rows:
         problems.append(
             ConfigError(
@@ -84,12 +84,11 @@ def _id_used_twice(place: str, first: str) -> ConfigError:
     return ConfigError(
         f"the row's id is used before, at {first}",
         where=place,
-        fix="give each row an `id` of its own; rows without one are named by file name and line",
+        fix="give each row an `id` of its own; rows without one are called by the numbers of file and line, as in 1:7",
     )
 
 
-def _read_file(path: Path, reading: Reading, problems: list[TrtpipeError]) -> list[tuple[int, Row]]:
-    """Return the rows with their line numbers."""
+def _read_file(path: Path, file_number: int, reading: Reading, problems: list[TrtpipeError]) -> list[Row]:
     try:
         content = path.read_bytes()
     except OSError as fault:
@@ -108,15 +107,17 @@ def _read_file(path: Path, reading: Reading, problems: list[TrtpipeError]) -> li
                 reading.blank_lines += 1
         else:
             try:
-                rows.append((number, _row(line, path, number, offset, reading)))
+                rows.append(_row(line, path, (file_number, number), offset, reading))
             except ConfigError as problem:
                 problems.append(problem)
         offset += len(line) + 1
     return rows
 
 
-def _row(line: bytes, path: Path, number: int, offset: int, reading: Reading) -> Row:
-    where = f"{path}:{number}"
+def _row(line: bytes, path: Path, numbers: tuple[int, int], offset: int, reading: Reading) -> Row:
+    """Read one line; ``numbers``: of the file and of the line. A file's name decides nothing: logs are renamed."""
+    file_number, line_number = numbers
+    where = f"{path}:{line_number}"
     try:
         value = json.loads(line.rstrip(b"\r").decode("utf-8"))
     except UnicodeDecodeError as fault:
@@ -138,10 +139,11 @@ def _row(line: bytes, path: Path, number: int, offset: int, reading: Reading) ->
         raise ConfigError("the row is not a JSON object", where=where, fix='for instance {"prompt": "..."}')
     messages, response = _conversation(value, where, reading)
     return Row(
-        id=_id(value, where) or f"{path.name}:{number}",
+        id=_id(value, where) or f"{file_number}:{line_number}",
         segment=_text(value, "segment", where) or "all",
         messages=tuple((message["role"], message["content"]) for message in messages),
         response=response,
+        place=where,
     )
 
 
@@ -153,7 +155,9 @@ def _id(value: dict[str, Any], where: str) -> str | None:
 
 
 def _conversation(value: dict[str, Any], where: str, reading: Reading) -> tuple[list[Message], str | None]:
-    if "messages" in value:
+    if value.get("messages") is not None:
+        if value.get("prompt") is not None:
+            raise ConfigError("both `prompt` and `messages`", where=where, fix="keep the one that was sent")
         messages = [_message(message, index, where) for index, message in enumerate(_list(value, "messages", where))]
         response = _text(value, "response", where)
         if response is None and messages and messages[-1]["role"] == "assistant":

@@ -124,7 +124,7 @@ def _encode(row: sources.Row, tokenizer: ChatTokenizer, eos_id: int) -> tokens.E
         return tokens.encode(row, tokenizer, eos_id)
     except ChatError as fault:
         raise ConfigError(
-            f"the chat template refuses the row: {fault}", where=row.id, fix="correct the row's messages"
+            f"the chat template refuses the row: {fault}", where=row.place, fix="correct the row's messages"
         ) from None
 
 

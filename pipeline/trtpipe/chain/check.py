@@ -44,7 +44,7 @@ def stage(
     return Stage(
         name="check-drift",
         kind="verdict",
-        revision=2,
+        revision=3,
         inputs={
             "release": release.digest,
             "baseline": baseline.digest,

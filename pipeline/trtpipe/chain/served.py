@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 from collections import defaultdict
+from contextlib import suppress
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from trtpipe.core.chat import ChatTokenizer
+from trtpipe.errors import EnvironmentUnfit, ToolFailed
 from trtpipe.triton_repo import client, server
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from trtpipe.core.runner import Making
 
 ANSWER_TOKENS_MAX = 48
+ENDING_S = 10.0  # a server that has broken a connection off is about to end, or won't
 HOST = "127.0.0.1"
 
 
@@ -45,10 +49,20 @@ def collect(
         ready_timeout_s=triton.ready_timeout_s,
     ) as running:
         for index, row in enumerate(chosen):
-            answer = client.ask(running.addresses.http_url, row["messages"], max_tokens=ANSWER_TOKENS_MAX)
-            rows.append(_scorable(row, answer.text, tokenizer))
+            rows.append(_scorable(row, _answer(running, row["messages"]), tokenizer))
             making.reporter.progress("ask through Triton", index + 1, len(chosen))
     return rows
+
+
+def _answer(running: server.Server, messages: list[dict[str, str]]) -> str:
+    """Ask once. Raises ToolFailed, with the server's last words where it is the server that has ended."""
+    try:
+        return client.ask(running.addresses.http_url, messages, max_tokens=ANSWER_TOKENS_MAX).text
+    except (EnvironmentUnfit, ToolFailed):
+        with suppress(subprocess.TimeoutExpired):
+            running.supervisor.wait(ENDING_S)
+            server.wait(running)
+        raise
 
 
 def choose(heldout: Path, count: int, prompt_tokens_max: int) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from trtpipe import __version__
 
 # name -> what `trtpipe --help` says; the command lives in the module of the same name, or in `steps`
 COMMANDS = {
+    "init": "Write a workspace with the embedded sample's config and prompts.",
     "run": "Run the whole chain and promote what passes the drift check.",
     "validate": "Check the config, the target and the policy.",
     "calibrate": "Select prompts and quantize the model to an int4 checkpoint.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -173,8 +173,19 @@ def _problem(source: _Source, adapter: TypeAdapter[Any], location: yaml.KeyPath,
         return ConfigError(f"unknown key `{name}`", where=where, fix=fix)
     if errors[0]["type"] == "missing":
         return ConfigError(f"`{name}` is missing", where=where, fix=f"add `{location[-1]}:` there")
+    if errors[0]["type"].startswith("union_tag"):
+        kind = errors[0]["ctx"].get("tag")
+        return _no_such_kind(source.where(("kind",)) if kind else where, kind)
     wanted = "; or ".join(error["msg"] for error in errors)
     return ConfigError(f"`{name or source.document.path.name}`: {wanted}", where=where, fix="correct the value")
+
+
+def _no_such_kind(where: str, kind: str | None) -> ConfigError:
+    known = [get_args(target.model_fields["kind"].annotation)[0] for target in (VllmTarget, TensorrtLlmTarget)]
+    near = difflib.get_close_matches(kind or "", known, n=1)
+    what = f"there is no engine kind `{kind}`" if kind else "the target does not say which engine: `kind` is missing"
+    fix = f"did you mean `{near[0]}`?" if near else f"write `kind:` with one of {', '.join(known)}"
+    return ConfigError(what, where=where, fix=fix)
 
 
 def _known_keys(adapter: TypeAdapter[Any], tag: str | None, path: yaml.KeyPath) -> list[str]:

@@ -40,15 +40,15 @@ def _fault(path: Path) -> str | None:
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if size_bytes < 8 or length > min(size_bytes - 8, HEADER_BYTES_MAX):
-            return f"cut off within its header: {size_bytes} bytes"
+            return f"the file is cut off within its header: {size_bytes} bytes"
         try:
             header = json.loads(file.read(length))
             end = max((t["data_offsets"][1] for name, t in header.items() if name != "__metadata__"), default=0)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-            return "its header is damaged"
+            return "the file's header is damaged"
     expected = 8 + length + end
     if size_bytes != expected:
-        return f"{'cut off' if size_bytes < expected else 'too long'}: {size_bytes} bytes of {expected}"
+        return f"the file is {'cut off' if size_bytes < expected else 'too long'}: {size_bytes} bytes, not {expected}"
     return None
 
 

@@ -1,13 +1,13 @@
-"""Calibration error by layer: one panel for each group of linears that share a scale."""
+"""Calibration error by layer: one panel for each family of linears, all on one scale."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
+from trtpipe.report.layer_errors import Errors, Family
 from trtpipe.report.scale import Scale
 from trtpipe.report.svg import drawing, element
 from trtpipe.report.wording import percent
@@ -19,63 +19,52 @@ LAYER_TICKS_ABOUT = 6
 
 @dataclass(frozen=True)
 class Panel:
-    """A group's plot and the means over its layers."""
+    """A family with its plot."""
 
-    group: str
-    plain_rounding_mean: float
-    awq_mean: float
+    family: Family
     plot: Markup
 
-    @property
-    def change(self) -> float:
-        """The mean's change, as a share of plain rounding's."""
-        return self.awq_mean / self.plain_rounding_mean - 1 if self.plain_rounding_mean else 0.0
 
-
-def panels(layers: Sequence[Mapping[str, Any]]) -> list[Panel]:
-    """Draw every group of ``layers`` on one common scale.
-
-    ``layers``: figures ``per_layer`` of the stage calibrate, errors as relative squared output errors.
-    """
-    highest = max(error[kind] for layer in layers for error in layer["errors"] for kind in ("plain_rounding", "awq"))
+def panels(families: Sequence[Family]) -> list[Panel]:
+    """Draw every family; a larger error is higher."""
+    errors = [errors for family in families for errors in family.by_layer.values()]
+    highest = max(max(error.plain_rounding, error.awq, error.final) for error in errors)
     vertical = Scale(0.0, (highest or 1.0) * 100 * 1.05, HEIGHT - BOTTOM, TOP)
-    groups: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
-    for layer in layers:
-        for error in layer["errors"]:
-            groups.setdefault(error["group"], []).append((layer["layer"], error))
-    horizontal = Scale(-0.5, max(layer["layer"] for layer in layers) + 0.5, LEFT, WIDTH - RIGHT)
-    return [_panel(group, errors, horizontal, vertical) for group, errors in groups.items()]
+    last = max(layer for family in families for layer in family.by_layer)
+    horizontal = Scale(-0.5, last + 0.5, LEFT, WIDTH - RIGHT)
+    frame = _frame(last, horizontal, vertical)
+    return [Panel(family, _plot(family, frame, horizontal, vertical)) for family in families]
 
 
-def _panel(group: str, errors: list[tuple[int, Mapping[str, Any]]], horizontal: Scale, vertical: Scale) -> Panel:
-    means = [sum(error[kind] for _, error in errors) / len(errors) for kind in ("plain_rounding", "awq")]
+def _plot(family: Family, frame: list[Markup], horizontal: Scale, vertical: Scale) -> Markup:
+    mean = family.mean
     label = (
-        f"{group}: output error by layer, mean {percent(means[0])} with plain rounding, {percent(means[1])} with AWQ; "
-        "all values are in the table below"
+        f"{family.name}: output error by layer, mean {percent(mean.plain_rounding)} with plain rounding, "
+        f"{percent(mean.final)} after the recipe; all values are in the table below"
     )
-    marks = [_layer(index, error, horizontal, vertical) for index, error in errors]
-    plot = drawing(WIDTH, HEIGHT, label, *_axes(errors, horizontal, vertical), *marks)
-    return Panel(group, means[0], means[1], plot)
+    marks = [_layer(layer, errors, horizontal.at(layer), vertical) for layer, errors in family.by_layer.items()]
+    return drawing(WIDTH, HEIGHT, label, *frame, *marks)
 
 
-def _layer(index: int, error: Mapping[str, Any], horizontal: Scale, vertical: Scale) -> Markup:
-    """Draw one layer: ring for plain rounding, disc for AWQ, a line for what lies between."""
-    x = horizontal.at(index)
-    plain, awq = (vertical.at(error[kind] * 100) for kind in ("plain_rounding", "awq"))
+def _layer(layer: int, errors: Errors, x: float, vertical: Scale) -> Markup:
+    """Draw one layer: ring for plain rounding, dash for AWQ's scales alone, disc for what the recipe left."""
+    plain, awq, final = (vertical.at(error * 100) for error in (errors.plain_rounding, errors.awq, errors.final))
     text = (
-        f"layer {index}: plain rounding {percent(error['plain_rounding'])}, AWQ {percent(error['awq'])}, "
-        f"alpha {error['alpha']:g}"
+        f"layer {layer}: plain rounding {percent(errors.plain_rounding)}, AWQ scales {percent(errors.awq)}, "
+        f"final {percent(errors.final)}, alpha {errors.alpha:.2g}"
     )
     return element(
         "g",
         element("title", text),
-        element("line", class_="gain", x1=x, x2=x, y1=plain, y2=awq),
+        element("line", class_="gain", x1=x, x2=x, y1=plain, y2=final),
+        element("line", class_="awq-point", x1=x - 4, x2=x + 4, y1=awq, y2=awq),
         element("circle", class_="plain-point", cx=x, cy=plain, r=3),
-        element("circle", class_="awq-point", cx=x, cy=awq, r=3),
+        element("circle", class_="final-point", cx=x, cy=final, r=3),
     )
 
 
-def _axes(errors: list[tuple[int, Mapping[str, Any]]], horizontal: Scale, vertical: Scale) -> list[Markup]:
+def _frame(last: int, horizontal: Scale, vertical: Scale) -> list[Markup]:
+    """Draw the axes: per cent up, layers to the right."""
     bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
     lines = [
         element(
@@ -85,10 +74,9 @@ def _axes(errors: list[tuple[int, Mapping[str, Any]]], horizontal: Scale, vertic
         )
         for tick, text in vertical.ticks()
     ]
-    every = max(1, -(-len(errors) // LAYER_TICKS_ABOUT))
     layers = [
-        element("text", str(index), x=horizontal.at(index), y=bottom + 15, text_anchor="middle")
-        for index, _ in errors[::every]
+        element("text", str(layer), x=horizontal.at(layer), y=bottom + 15, text_anchor="middle")
+        for layer in range(0, last + 1, -(-(last + 1) // LAYER_TICKS_ABOUT))
     ]
     name = element("text", "layer", x=(LEFT + right) / 2, y=HEIGHT - 4, text_anchor="middle")
     return [*lines, element("line", class_="tick", x1=LEFT, x2=right, y1=bottom, y2=bottom), *layers, name]

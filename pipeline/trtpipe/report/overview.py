@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from trtpipe.report import drift, svg
 from trtpipe.report.error_plot import panels
+from trtpipe.report.layer_errors import families
 from trtpipe.report.page import render
 from trtpipe.report.wording import duration
 
@@ -77,7 +78,7 @@ def page(
         checkpoint=of_kind["checkpoint"],
         current=current,
         layers=layers,
-        panels=panels(layers),
+        panels=panels(families(layers)),
         next_steps=next_steps,
     )
 

@@ -30,9 +30,6 @@ OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
 )
-# Makes Triton end a failed stream with the code of the failure instead of an error text alone.
-METADATA = (("triton_grpc_error", "true"),)
-BAD_REQUEST = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)
 
 
 def texts(url: str, model: str, inputs: dict[str, Any], *, stream: bool, time_limit_s: float) -> Iterator[str]:
@@ -41,9 +38,7 @@ def texts(url: str, model: str, inputs: dict[str, Any], *, stream: bool, time_li
     Raises EnvironmentUnfit where no server answers, ToolFailed with the server's words where it refuses or fails.
     """
     with grpc.insecure_channel(url.removeprefix(SCHEME), options=OPTIONS) as channel:
-        call = GRPCInferenceServiceStub(channel).ModelStreamInfer(
-            iter([request(model, inputs)]), timeout=time_limit_s, metadata=METADATA
-        )
+        call = GRPCInferenceServiceStub(channel).ModelStreamInfer(iter([request(model, inputs)]), timeout=time_limit_s)
         try:
             for response in call:
                 yield _text(response, f"{url}/{model}")
@@ -78,7 +73,12 @@ def _tensor(tensor: contract.Tensor, value: Any) -> messages.ModelInferRequest.I
 def _text(response: messages.ModelStreamInferResponse, where: str) -> str:
     """Return the text of one response; text tensors are lengths (4 bytes, little endian) and bytes in turn."""
     if response.error_message:
-        raise ToolFailed(f"the server answered: {response.error_message}", where=where, fix="see the server's log")
+        # Such a message has no code that would tell a bad request from a failure.
+        raise ToolFailed(
+            f"the server answered: {response.error_message}",
+            where=where,
+            fix="correct the request; if it is right, see the server's log",
+        )
     outputs = [output.name for output in response.infer_response.outputs]
     raw = response.infer_response.raw_output_contents[outputs.index(OUTPUT)]
     text: str = raw[4:].decode()
@@ -86,15 +86,12 @@ def _text(response: messages.ModelStreamInferResponse, where: str) -> str:
 
 
 def _failure(fault: grpc.RpcError, where: str, time_limit_s: float) -> EnvironmentUnfit | ToolFailed:
-    code, words = fault.code(), fault.details()
-    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return ToolFailed(f"no answer within {time_limit_s:.0f} s", where=where, fix="see the server's log")
-    if code is grpc.StatusCode.UNAVAILABLE:
+    if fault.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return ToolFailed(f"no answer within {time_limit_s:g} s", where=where, fix="see the server's log")
+    if fault.code() is grpc.StatusCode.UNAVAILABLE:
         return EnvironmentUnfit(
             "no server answers", where=where, fix="start one with `trtpipe serve`, or check the address"
         )
     return ToolFailed(
-        f"the server answered {code.name}: {words}",
-        where=where,
-        fix="correct the request" if code in BAD_REQUEST else "see the server's log",
+        f"the call failed: {fault.code().name}: {fault.details()}", where=where, fix="see the server's log"
     )

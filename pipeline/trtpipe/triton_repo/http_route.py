@@ -37,7 +37,7 @@ def _request(url: str, body: dict[str, Any], time_limit_s: float) -> Iterator[ht
             "no server answers", where=url, fix="start one with `trtpipe serve`, or check the address"
         ) from None
     except httpx.TimeoutException:
-        raise ToolFailed(f"no answer within {time_limit_s:.0f} s", where=url, fix="see the server's log") from None
+        raise ToolFailed(f"no answer within {time_limit_s:g} s", where=url, fix="see the server's log") from None
     except httpx.TransportError as fault:
         raise ToolFailed(f"the connection broke: {fault}", where=url, fix="see the server's log") from None
 

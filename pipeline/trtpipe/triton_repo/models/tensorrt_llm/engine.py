@@ -104,13 +104,17 @@ class Engine:
     def _start(self, reply: Reply, generation: Generation) -> None:
         task = self._loop.create_task(self._serve(reply, generation))
         self._active[task] = reply
-        task.add_done_callback(self._active.pop)
+        task.add_done_callback(self._forget)
+        self._metrics.active(len(self._active))
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        del self._active[task]
         self._metrics.active(len(self._active))
 
     def _stop(self, reply: Reply) -> None:
         for task, other in self._active.items():
             if other.request_id == reply.request_id:
-                task.cancel()
+                _break_off(task, other)
         reply.finish([])
 
     def _refuse(self, reply: Reply, reason: str) -> None:
@@ -123,15 +127,18 @@ class Engine:
             await self._generate(reply, generation)
             outcome = "answered"
         except asyncio.CancelledError:
-            reply.fail("cancelled", pb_utils.TritonError.CANCELLED)
+            if reply.unwanted:
+                reply.break_off()
+            else:
+                reply.fail("the engine is being unloaded", pb_utils.TritonError.UNAVAILABLE)
             outcome = "cancelled"
         except Exception as fault:
             self._check_health()
             reason = "the engine has died; load the model again" if self._lost else str(fault)
+            pb_utils.Logger.log_error(f"request failed: {reason}")
             reply.fail(reason, pb_utils.TritonError.UNAVAILABLE if self._lost else pb_utils.TritonError.INTERNAL)
             outcome = "failed"
         self._metrics.ended(outcome)
-        self._metrics.active(len(self._active) - 1)
 
     async def _generate(self, reply: Reply, generation: Generation) -> None:
         answer = Answer(
@@ -164,7 +171,7 @@ class Engine:
     def _pass_on_cancellations(self) -> None:
         for task, reply in self._active.items():
             if reply.is_cancelled():
-                task.cancel()
+                _break_off(task, reply)
 
     def _check_health(self) -> None:
         """Take the model out of service once the engine is dead: nothing revives it, and ready must mean ready."""
@@ -172,6 +179,11 @@ class Engine:
             self._lost = True
             pb_utils.Logger.log_error("the engine has died; unloading the model")
             threading.Thread(target=pb_utils.unload_model, args=(self._model,), daemon=True).start()
+
+
+def _break_off(task: asyncio.Task[None], reply: Reply) -> None:
+    reply.unwanted = True
+    task.cancel()
 
 
 def _sampling(generation: Generation) -> SamplingParams:

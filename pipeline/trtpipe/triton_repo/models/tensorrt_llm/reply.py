@@ -14,24 +14,30 @@ if TYPE_CHECKING:
 class Reply:
     """Sends to one client; to be used by one thread only. After the final response nothing more is sent.
 
-    ``request_id``: as the client gave it; empty where it gave none.
+    ``request_id``: as the client gave it; empty where it gave none. ``unwanted``: somebody has asked for the end.
     """
 
     def __init__(self, sender: Any, request_id: str) -> None:
         self._sender = sender
         self.request_id = request_id
+        self.unwanted = False
         self._begun = False
+        self._ended = False
 
     def send(self, ids: Sequence[int]) -> None:
         """Send new token ids."""
         self._send(ids, final=False)
 
     def finish(self, ids: Sequence[int]) -> None:
-        """Send the last ids. Where nothing new has come after the last response, only the end is sent."""
-        if ids or not self._begun:
-            self._send(ids, final=True)
+        """Send the last ids, also where there are none: an end without tensors means a failure to the BLS model."""
+        self._send(ids, final=True)
+
+    def break_off(self) -> None:
+        """End an unwanted answer where it stands: with an error only where nothing has been sent."""
+        if self._begun:
+            self.finish([])
         else:
-            self._sender.send(flags=_flags(final=True))
+            self.fail("cancelled", pb_utils.TritonError.CANCELLED)
 
     def _send(self, ids: Sequence[int], *, final: bool) -> None:
         """Send output_ids [1, 1, n] and sequence_length [1, 1], the batch dimension first."""
@@ -42,15 +48,24 @@ class Reply:
             pb_utils.Tensor.from_dlpack("output_ids", output_ids),
             pb_utils.Tensor.from_dlpack("sequence_length", sequence_length),
         ]
+        self._ended = final
         self._sender.send(pb_utils.InferenceResponse(tensors), flags=_flags(final))
 
     def fail(self, reason: str, code: int) -> None:
-        """Send an error as the final response."""
-        error = pb_utils.TritonError(reason, code)
-        self._sender.send(pb_utils.InferenceResponse(error=error), flags=_flags(final=True))
+        """Send an error, which is the end.
+
+        On the way to a BLS model, Triton 2.51 loses an error that comes after other responses, and the end with it
+        if both are one response. An error that comes first must be one with the end, or the BLS model never unloads.
+        """
+        self._ended = True
+        error = pb_utils.InferenceResponse(error=pb_utils.TritonError(reason, code))
+        self._sender.send(error, flags=_flags(final=not self._begun))
+        if self._begun:
+            self._sender.send(flags=_flags(final=True))
 
     def is_cancelled(self) -> bool:
-        return bool(self._sender.is_cancelled())
+        # Triton crashes when it is asked about a request that has got its final response.
+        return not self._ended and bool(self._sender.is_cancelled())
 
 
 def _flags(final: bool) -> int:

@@ -1,16 +1,21 @@
-"""The BLS model: what the ensemble does, driven from here, so that a client's cancellation can reach the engine."""
+"""The BLS model: what the ensemble does, driven from here, so that a client's cancellation can reach the engine.
+
+The engine is always asked for a stream: whether the client is still there is looked at with each of its responses.
+"""
 
 from __future__ import annotations
 
 import json
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import triton_python_backend_utils as pb_utils
-from cancellation import Watch
+from cancellation import stop
 from contract import BLS, STEPS
 from parameters import RequestError, refuse_unknown
-from steps import StepError, Tensors, call, copy, stream
+from steps import StepError, Tensors, call, copy, joined, stream
 
 # Each request holds a thread, which only waits; more than this wait their turn.
 REQUESTS_MAX = 256
@@ -21,7 +26,6 @@ class TritonPythonModel:
 
     def initialize(self, args: dict[str, str]) -> None:
         self.threads = ThreadPoolExecutor(REQUESTS_MAX, thread_name_prefix="request")
-        self.watch = Watch()
 
     def execute(self, requests: list[Any]) -> None:
         for request in requests:
@@ -37,7 +41,6 @@ class TritonPythonModel:
 
     def finalize(self) -> None:
         self.threads.shutdown(cancel_futures=True)
-        self.watch.end()
 
     def _serve(self, sender: Any, tensors: Tensors) -> None:
         """Answer one request. Whatever happens, the last response is marked as final."""
@@ -54,11 +57,27 @@ class TritonPythonModel:
     def _answer(self, sender: Any, tensors: Tensors) -> None:
         preprocessing, engine, postprocessing = STEPS
         tensors |= call(preprocessing, tensors)
-        with self.watch.over(sender) as engine_id:
-            for produced in stream(engine, tensors, engine_id):
-                made = call(postprocessing, produced)
-                outputs = [pb_utils.Tensor(tensor.name, made[tensor.name]) for tensor in BLS.outputs]
-                sender.send(pb_utils.InferenceResponse(outputs))
+        in_pieces = bool(tensors.get("stream", False))
+        tensors["stream"] = np.array([[True]])
+        engine_id = str(uuid.uuid4())  # one of our own, because clients may choose equal ones
+        kept: list[Tensors] = []
+        cancelled = False
+        for produced in stream(engine, tensors, engine_id):
+            if cancelled:
+                continue  # a stopped answer is read to its end, because Triton keeps what nobody has read
+            if in_pieces:
+                _send(sender, call(postprocessing, produced))
+            else:
+                kept.append(produced)
+            if cancelled := sender.is_cancelled():
+                stop(engine_id)
+        if kept and not cancelled:
+            _send(sender, call(postprocessing, joined(kept)))
+
+
+def _send(sender: Any, tensors: Tensors) -> None:
+    outputs = [pb_utils.Tensor(tensor.name, tensors[tensor.name]) for tensor in BLS.outputs]
+    sender.send(pb_utils.InferenceResponse(outputs))
 
 
 def _fail(sender: Any, reason: str, code: int) -> None:

@@ -19,9 +19,9 @@ Tensors = dict[str, np.ndarray[Any, Any]]
 class StepError(Exception):
     """A model answered with an error: its words, and Triton's code for it."""
 
-    def __init__(self, error: Any) -> None:
-        super().__init__(error.message())
-        self.code: int = error.code()
+    def __init__(self, words: str, code: int) -> None:
+        super().__init__(words)
+        self.code = code
 
 
 def copy(request: Any, names: Sequence[str]) -> Tensors:
@@ -38,8 +38,20 @@ def call(step: Step, tensors: Tensors) -> Tensors:
 def stream(step: Step, tensors: Tensors, request_id: str) -> Iterator[Tensors]:
     """Yield what a model answers as it comes; the engine knows the request by ``request_id``. Raises StepError."""
     for response in _request(step, tensors, request_id).exec(decoupled=True):
-        if response.has_error() or response.output_tensors():  # the end may come as a response without anything
-            yield _outputs(step, response)
+        if not response.has_error() and not response.output_tensors():
+            # The engine ends an answer with tensors; an error after the first response gets lost on its way here.
+            raise StepError("the engine failed within the answer; see the server's log", pb_utils.TritonError.INTERNAL)
+        yield _outputs(step, response)
+
+
+def joined(answers: Sequence[Tensors]) -> Tensors:
+    """Return the engine's responses to one request as one: ids [1, beams, n] one after the other, lengths added."""
+    return {
+        "_TOKENS_BATCH": np.concatenate([answer["_TOKENS_BATCH"] for answer in answers], axis=2),
+        "_SEQUENCE_LENGTH": np.asarray(
+            np.sum([answer["_SEQUENCE_LENGTH"] for answer in answers], axis=0, dtype=np.int32)
+        ),
+    }
 
 
 def _request(step: Step, tensors: Tensors, request_id: str) -> Any:
@@ -53,5 +65,5 @@ def _request(step: Step, tensors: Tensors, request_id: str) -> Any:
 
 def _outputs(step: Step, response: Any) -> Tensors:
     if response.has_error():
-        raise StepError(response.error())
+        raise StepError(response.error().message(), response.error().code())
     return {step.outputs[tensor.name()]: tensor.as_numpy() for tensor in response.output_tensors()}

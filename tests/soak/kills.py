@@ -1,0 +1,170 @@
+"""SIGKILL at random times: 20 in each of calibrate, build-engine, package and check-drift, then one undisturbed run.
+
+    python tests/soak/kills.py [--kills 20] [--seed 0] [--folder /tmp/trtpipe-kills]
+
+A run that was never disturbed says which digests the outputs must have. It takes half an hour on two quiet cores;
+the figures go to standard output as JSON, one line a command. The exit status is 1 if anything differs or is left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from leftovers import SHARED_MEMORY, none_in, processes_in
+from trtpipe.core.artifacts import FOLDERS
+from trtpipe.core.store import STATE, Store
+from workspaces import REPOSITORY, trtpipe
+
+# Command -> the stages that it adds to those of the commands before it.
+COMMANDS = {
+    "calibrate": ("select-prompts", "calibrate"),
+    "build-engine": ("build-engine",),
+    "package": ("package",),
+    "check-drift": ("score-baseline", "score-release", "check-drift"),
+}
+DONE = (0, 6, 7)  # with so few prompts the verdict may be any
+LEFT_WITHIN_S = 60.0
+PROMPTS_PER_SEGMENT = 4
+CONFIG = f"""\
+model: sample
+prompts:
+  files: [prompts.jsonl]
+  calibration_prompts_max: 6
+  heldout_prompts_per_segment: 1
+  prompt_tokens_max: 256
+quantization: {{alpha_grid_points: 4}}
+target: {REPOSITORY}/engines/local.yaml
+policy: policy.yaml
+serving: {{triton_environment: {REPOSITORY}/.venv-triton}}
+"""
+POLICY = "heldout_prompts_min: 1\nheldout_prompts_per_segment_min: 1\nserved_prompts: 2\n"
+
+
+@dataclass
+class Tally:
+    """What happened to one command. ``killed_in``: the stage of the last line that the killed run had said."""
+
+    command: str
+    undisturbed_s: float
+    kills: int = 0
+    finished_before_the_kill: int = 0
+    killed_in: Counter[str] = field(default_factory=Counter)
+    left_processes: list[str] = field(default_factory=list)
+    left_shared_memory: list[str] = field(default_factory=list)
+    differing: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def clean(self) -> bool:
+        return not (self.left_processes or self.left_shared_memory or self.differing)
+
+
+def write_workspace(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    segments: dict[str, list[str]] = defaultdict(list)
+    for line in (REPOSITORY / "calibration/prompts/sample.jsonl").read_text("utf-8").splitlines():
+        segments[json.loads(line)["segment"]].append(line)
+    chosen = [line for lines in segments.values() for line in lines[:PROMPTS_PER_SEGMENT]]
+    (folder / "prompts.jsonl").write_text("\n".join(chosen) + "\n", encoding="utf-8")
+    (folder / "trtpipe.yaml").write_text(CONFIG)
+    (folder / "policy.yaml").write_text(POLICY)
+    downloads = REPOSITORY / STATE / "downloads"
+    if downloads.is_dir():
+        shutil.copytree(downloads, folder / STATE / "downloads")
+
+
+def finish(folder: Path, command: str) -> dict[str, str]:
+    """Run to the end and return the digest of each stage's output."""
+    result = trtpipe(command, "--json", folder=folder)
+    if result.code not in DONE:
+        sys.exit(f"{command} in {folder}: exit code {result.code}\n{result.stdout}{result.stderr}")
+    return {stage["stage"]: stage["digest"] for stage in result.document["stages"]}
+
+
+def forget(folder: Path, stages: tuple[str, ...]) -> None:
+    """Remove what the stages have made, finished or not."""
+    for kind in FOLDERS:
+        for artifact in Store(folder).all(kind):
+            if artifact.record.parts.stage in stages:
+                shutil.rmtree(artifact.path)
+        for partial in (folder / FOLDERS[kind]).glob("*.partial"):
+            shutil.rmtree(partial)
+
+
+def disturb(folder: Path, tally: Tally, kills: int, chance: random.Random) -> None:
+    """Kill the command again and again; each time it takes up what the one before has left."""
+    while tally.kills < kills:
+        delay_s = chance.uniform(0, tally.undisturbed_s)
+        said = folder / "said.txt"
+        with said.open("w") as file:
+            run = subprocess.Popen(
+                [sys.executable, "-m", "trtpipe", tally.command], cwd=folder, stdout=subprocess.DEVNULL, stderr=file
+            )
+        try:
+            status = run.wait(delay_s)
+        except subprocess.TimeoutExpired:
+            os.kill(run.pid, signal.SIGKILL)
+            run.wait()
+            tally.kills += 1
+            tally.killed_in[_stage(said)] += 1
+        else:
+            if status not in DONE:
+                sys.exit(f"{tally.command} ended with {status}:\n{said.read_text()}")
+            tally.finished_before_the_kill += 1
+            forget(folder, COMMANDS[tally.command])
+        if not none_in(folder, LEFT_WITHIN_S):
+            tally.left_processes += processes_in(folder).values()
+        tally.left_shared_memory += [path.name for path in SHARED_MEMORY.glob(f"trtpipe_{run.pid}_*")]
+        print(f"{tally.command}: {tally.kills} kills", file=sys.stderr, flush=True)
+
+
+def _stage(said: Path) -> str:
+    lines = [line.split("  ")[0] for line in said.read_text().splitlines() if "  building: " in line]
+    return lines[-1] if lines else "before the first stage"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=Path, default=Path("/tmp/trtpipe-kills"))
+    options = parser.parse_args()
+    chance = random.Random(options.seed)  # noqa: S311 - no secret
+    shutil.rmtree(options.folder, ignore_errors=True)
+    undisturbed, disturbed = options.folder / "undisturbed", options.folder / "disturbed"
+    write_workspace(undisturbed)
+    expected: dict[str, str] = {}
+    shared_memory_before = set(SHARED_MEMORY.iterdir())
+    tallies = []
+    for command, stages in COMMANDS.items():
+        started = time.monotonic()
+        expected |= finish(undisturbed, command)
+        tally = Tally(command, time.monotonic() - started)
+        shutil.copytree(undisturbed, disturbed, copy_function=os.link)
+        forget(disturbed, stages)
+        disturb(disturbed, tally, options.kills, chance)
+        found = finish(disturbed, command)
+        tally.differing = {name: [expected[name], found[name]] for name in found if found[name] != expected[name]}
+        shutil.rmtree(disturbed)
+        tallies.append(tally)
+        print(json.dumps(tally.__dict__ | {"undisturbed_s": round(tally.undisturbed_s, 1)}), flush=True)
+    strange = sorted(path.name for path in set(SHARED_MEMORY.iterdir()) - shared_memory_before)
+    print(json.dumps({"new_in_shared_memory": strange, "clean": all(tally.clean for tally in tallies)}))
+    return 0 if all(tally.clean for tally in tallies) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
