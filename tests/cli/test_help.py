@@ -58,4 +58,4 @@ def test_help_answers_at_once() -> None:
         subprocess.run([sys.executable, "-m", "trtpipe", "--help"], stdout=subprocess.DEVNULL, check=True)
         return time.perf_counter() - started
 
-    assert min(seconds() for _ in range(7)) < HELP_LIMIT_S
+    assert min(seconds() for _ in range(25)) < HELP_LIMIT_S
