@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from trtpipe.engines.vllm_arguments import VllmPlan, VllmSettings, for_baseline,
 from trtpipe.errors import EnvironmentUnfit
 
 
-def planned(*, cpu_has_fp8_kv: bool = True, cpu_cores: int = 6, **changes: Any) -> VllmPlan:
+def planned(
+    *, cpu_has_fp8_kv: bool = True, cpu_has_avx512: bool = True, cpu_cores: int = 6, **changes: Any
+) -> VllmPlan:
     settings: dict[str, Any] = {
         "kv_dtype": ("fp8_e4m3", "bfloat16"),
         "kv_block_tokens": 32,
@@ -20,7 +23,12 @@ def planned(*, cpu_has_fp8_kv: bool = True, cpu_cores: int = 6, **changes: Any) 
         "prefix_caching": True,
         "threads": "auto",
     }
-    return plan(VllmSettings(**{**settings, **changes}), cpu_has_fp8_kv=cpu_has_fp8_kv, cpu_cores=cpu_cores)
+    return plan(
+        VllmSettings(**{**settings, **changes}),
+        cpu_has_fp8_kv=cpu_has_fp8_kv,
+        cpu_has_avx512=cpu_has_avx512,
+        cpu_cores=cpu_cores,
+    )
 
 
 def test_the_target_reaches_the_engine() -> None:
@@ -92,3 +100,16 @@ def test_the_baseline_is_unquantized_and_says_so() -> None:
 def test_the_baseline_holds_as_many_kv_tokens(kv_dtype: str, growth: int) -> None:
     engine = planned(kv_dtype=(kv_dtype,)).arguments
     assert for_baseline(engine)["kv_cache_memory_bytes"] == growth * engine["kv_cache_memory_bytes"]
+
+
+def test_without_avx512_products_are_float32_and_that_is_said() -> None:
+    made = planned(cpu_has_avx512=False)
+    assert made.environment["VLLM_PLUGINS"] == "trtpipe_float32_products"
+    assert any("no 4-bit kernel for a CPU without AVX-512" in reason for reason in made.reasons)
+    assert made.arguments == planned().arguments
+    assert planned().environment["VLLM_PLUGINS"] == ""
+
+
+def test_the_plugin_is_known_to_vllm_under_its_name() -> None:
+    (plugin,) = entry_points(group="vllm.general_plugins", name="trtpipe_float32_products")
+    assert callable(plugin.load())

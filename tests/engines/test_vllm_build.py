@@ -36,7 +36,7 @@ def a_plan() -> VllmPlan:
         prefix_caching=True,
         threads=2,
     )
-    return plan(settings, cpu_has_fp8_kv=True, cpu_cores=2)
+    return plan(settings, cpu_has_fp8_kv=True, cpu_has_avx512=True, cpu_cores=2)
 
 
 def a_result(**changes: Any) -> dict[str, Any]:

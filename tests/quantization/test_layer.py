@@ -82,8 +82,9 @@ def quantized(tmp_path: Path, model_type: str, tokens: int = TOKENS) -> tuple[Qu
         original = forward(layer, hidden, arguments, collector)[0].inputs
     with torch.inference_mode():
         result = quantize_layer(
-            layer, groups, stack.config, collector.statistics, recipe=RECIPES["awq"], group_size=64, grid_points=10
-        )
+            layer, groups, stack.config, collector.statistics, recipe=RECIPES["awq"], group_size=64, grid_points=10,
+            stored=torch.float32,
+        )  # fmt: skip
     assert set(result.linears) == {name for group in groups for name in group.linears}
     return result, [hidden[0].inputs, original, forward(layer, hidden, arguments)[0].inputs]
 

@@ -31,5 +31,5 @@ def test_the_last_layers_output_is_transformers(tmp_path: Path, model_type: str)
 def test_an_unknown_model_type_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "mamba"}))
     with pytest.raises(ConfigError, match="`mamba`") as caught:
-        DecoderStack(tmp_path)
+        DecoderStack(tmp_path, torch.float32)
     assert "gemma2, llama, mistral" in str(caught.value.fix)

@@ -38,6 +38,7 @@ COMMANDS = {
 }
 DONE = (0, 6, 7)  # with so few prompts the verdict may be any
 LEFT_WITHIN_S = 60.0
+START_S = 1.0  # of the command line itself
 PROMPTS_PER_SEGMENT = 4
 CONFIG = f"""\
 model: sample
@@ -56,10 +57,14 @@ POLICY = "heldout_prompts_min: 1\nheldout_prompts_per_segment_min: 1\nserved_pro
 
 @dataclass
 class Tally:
-    """What happened to one command. ``killed_in``: the stage of the last line that the killed run had said."""
+    """What happened to one command.
+
+    ``whole_run_s``: the shortest run from the beginning; kills fall within it. ``killed_in``: the stage that a
+    killed run had named last.
+    """
 
     command: str
-    undisturbed_s: float
+    whole_run_s: float
     kills: int = 0
     finished_before_the_kill: int = 0
     killed_in: Counter[str] = field(default_factory=Counter)
@@ -86,12 +91,13 @@ def write_workspace(folder: Path) -> None:
         shutil.copytree(downloads, folder / STATE / "downloads")
 
 
-def finish(folder: Path, command: str) -> dict[str, str]:
-    """Run to the end and return the digest of each stage's output."""
+def finish(folder: Path, command: str) -> list[dict[str, Any]]:
+    """Run to the end and return what became of each stage."""
     result = trtpipe(command, "--json", folder=folder)
     if result.code not in DONE:
         sys.exit(f"{command} in {folder}: exit code {result.code}\n{result.stdout}{result.stderr}")
-    return {stage["stage"]: stage["digest"] for stage in result.document["stages"]}
+    stages: list[dict[str, Any]] = result.document["stages"]
+    return stages
 
 
 def forget(folder: Path, stages: tuple[str, ...]) -> None:
@@ -106,8 +112,9 @@ def forget(folder: Path, stages: tuple[str, ...]) -> None:
 
 def disturb(folder: Path, tally: Tally, kills: int, chance: random.Random) -> None:
     """Kill the command again and again; each time it takes up what the one before has left."""
+    fresh = True
     while tally.kills < kills:
-        delay_s = chance.uniform(0, tally.undisturbed_s)
+        started, delay_s = time.monotonic(), chance.uniform(0, tally.whole_run_s)
         said = folder / "said.txt"
         with said.open("w") as file:
             run = subprocess.Popen(
@@ -116,6 +123,7 @@ def disturb(folder: Path, tally: Tally, kills: int, chance: random.Random) -> No
         try:
             status = run.wait(delay_s)
         except subprocess.TimeoutExpired:
+            status = None
             os.kill(run.pid, signal.SIGKILL)
             run.wait()
             tally.kills += 1
@@ -124,11 +132,14 @@ def disturb(folder: Path, tally: Tally, kills: int, chance: random.Random) -> No
             if status not in DONE:
                 sys.exit(f"{tally.command} ended with {status}:\n{said.read_text()}")
             tally.finished_before_the_kill += 1
+            if fresh:
+                tally.whole_run_s = min(tally.whole_run_s, time.monotonic() - started)
             forget(folder, COMMANDS[tally.command])
+        fresh = status is not None
+        print(f"{tally.command}: {tally.kills} kills after {delay_s:.1f} s", file=sys.stderr, flush=True)
         if not none_in(folder, LEFT_WITHIN_S):
             tally.left_processes += processes_in(folder).values()
         tally.left_shared_memory += [path.name for path in SHARED_MEMORY.glob(f"trtpipe_{run.pid}_*")]
-        print(f"{tally.command}: {tally.kills} kills", file=sys.stderr, flush=True)
 
 
 def _stage(said: Path) -> str:
@@ -150,17 +161,17 @@ def main() -> int:
     shared_memory_before = set(SHARED_MEMORY.iterdir())
     tallies = []
     for command, stages in COMMANDS.items():
-        started = time.monotonic()
-        expected |= finish(undisturbed, command)
-        tally = Tally(command, time.monotonic() - started)
+        made = finish(undisturbed, command)
+        expected |= {stage["stage"]: stage["digest"] for stage in made}
+        tally = Tally(command, START_S + sum(stage["seconds"] for stage in made if stage["stage"] in stages))
         shutil.copytree(undisturbed, disturbed, copy_function=os.link)
         forget(disturbed, stages)
         disturb(disturbed, tally, options.kills, chance)
-        found = finish(disturbed, command)
+        found = {stage["stage"]: stage["digest"] for stage in finish(disturbed, command)}
         tally.differing = {name: [expected[name], found[name]] for name in found if found[name] != expected[name]}
         shutil.rmtree(disturbed)
         tallies.append(tally)
-        print(json.dumps(tally.__dict__ | {"undisturbed_s": round(tally.undisturbed_s, 1)}), flush=True)
+        print(json.dumps(tally.__dict__ | {"whole_run_s": round(tally.whole_run_s, 1)}), flush=True)
     strange = sorted(path.name for path in set(SHARED_MEMORY.iterdir()) - shared_memory_before)
     print(json.dumps({"new_in_shared_memory": strange, "clean": all(tally.clean for tally in tallies)}))
     return 0 if all(tally.clean for tally in tallies) else 1

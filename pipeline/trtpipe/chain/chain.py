@@ -61,7 +61,12 @@ class Chain:
         """What the engine is started with. Raises EnvironmentUnfit where this CPU can't do it."""
         settings = VllmSettings(**self.target.model_dump(exclude={"kind", "weights", "load_time_limit_s"}))
         cores = len(os.sched_getaffinity(0))
-        return vllm_arguments.plan(settings, cpu_has_fp8_kv=environment.cpu_has_fp8_kv(), cpu_cores=cores)
+        return vllm_arguments.plan(
+            settings,
+            cpu_has_fp8_kv=environment.cpu_has_fp8_kv(),
+            cpu_has_avx512=environment.cpu_has_avx512(),
+            cpu_cores=cores,
+        )
 
     @cached_property
     def model(self) -> Model:

@@ -24,6 +24,11 @@ def cpu_flags() -> tuple[str, ...]:
     return tuple(flag for flag in TELLING_CPU_FLAGS if flag in flags)
 
 
+def cpu_has_avx512() -> bool:
+    """True where the local engine has a 4-bit kernel, and torch a fast bfloat16 product."""
+    return "avx512f" in cpu_flags()
+
+
 def cpu_has_fp8_kv() -> bool:
     """True where the local engine has an FP8 KV kernel: AVX-512 or AMX."""
     return any(flag.startswith(("avx512", "amx")) for flag in cpu_flags())

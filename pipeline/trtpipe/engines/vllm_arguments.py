@@ -19,6 +19,18 @@ KvDtype = Literal["fp8_e4m3", "bfloat16"]
 SERVING_STEP_TOKENS_MAX = 2048
 SCORING_STEP_TOKENS_MIN = 4096
 
+# No plugin but our own, and that only where it is needed.
+NATIVE = {"VLLM_PLUGINS": ""}
+FLOAT32_PRODUCTS = {
+    "VLLM_PLUGINS": "trtpipe_float32_products",
+    # It would be taken first, and this CPU's build of vLLM lacks the code behind it.
+    "VLLM_DISABLED_KERNELS": "CPUWNA16LinearKernel",
+}
+FLOAT32_REASON = (
+    "products: float32, rounded to bfloat16; 4-bit weights are expanded as they are loaded, because vLLM has no "
+    "4-bit kernel for a CPU without AVX-512"
+)
+
 
 class VllmSettings(BaseModel):
     """What the target says about the local engine; the meanings are those of the target file."""
@@ -44,7 +56,7 @@ class VllmPlan(BaseModel):
     reasons: tuple[str, ...]
 
 
-def plan(settings: VllmSettings, *, cpu_has_fp8_kv: bool, cpu_cores: int) -> VllmPlan:
+def plan(settings: VllmSettings, *, cpu_has_fp8_kv: bool, cpu_has_avx512: bool, cpu_cores: int) -> VllmPlan:
     """Choose the arguments. Raises EnvironmentUnfit where the CPU can do none of the wanted KV types."""
     kv_dtype, kv_reason = _kv_dtype(settings.kv_dtype, cpu_has_fp8_kv)
     threads = cpu_cores if settings.threads == "auto" else settings.threads
@@ -52,6 +64,8 @@ def plan(settings: VllmSettings, *, cpu_has_fp8_kv: bool, cpu_cores: int) -> Vll
     reasons = [kv_reason]
     if settings.threads == "auto":
         reasons.append(f"OpenMP threads: {threads}, the cores that this process may use")
+    if not cpu_has_avx512:
+        reasons.append(FLOAT32_REASON)
     arguments: dict[str, Any] = {
         "quantization": "compressed-tensors",
         "dtype": "bfloat16",
@@ -74,7 +88,8 @@ def plan(settings: VllmSettings, *, cpu_has_fp8_kv: bool, cpu_cores: int) -> Vll
         "generation_config": "vllm",
         "max_logprobs": 20,
     }
-    return VllmPlan(arguments=arguments, environment=_environment(threads), reasons=tuple(reasons))
+    environment = _environment(threads) | (NATIVE if cpu_has_avx512 else FLOAT32_PRODUCTS)
+    return VllmPlan(arguments=arguments, environment=environment, reasons=tuple(reasons))
 
 
 def for_scoring(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -126,7 +141,6 @@ def _environment(threads: int) -> dict[str, str]:
         # Otherwise the presence of the triton package decides.
         "VLLM_USE_V2_MODEL_RUNNER": "0",
         "VLLM_HOST_IP": "127.0.0.1",
-        "VLLM_PLUGINS": "",
         "VLLM_NO_USAGE_STATS": "1",
         "HF_HUB_OFFLINE": "1",
     }

@@ -54,15 +54,16 @@ def quantize_layer(
     recipe: Recipe,
     group_size: int,
     grid_points: int,
+    stored: torch.dtype,
 ) -> QuantizedLayer:
-    """Quantize the layer's linears and leave the layer computing with the quantized weights."""
-    dtypes = {name: tensor.dtype for name, tensor in experts.apart(layer.state_dict()).items()}
+    """Quantize the layer's linears and leave the layer computing with what will be ``stored``."""
+    dtype = next(layer.parameters()).dtype
     tensors = {name: tensor.to(torch.float32, copy=True) for name, tensor in experts.apart(layer.state_dict()).items()}
     points = grid_points if recipe.scales else 0
     found, errors = {}, []
     for group in groups:
         scale, error = search(tensors, group, config, statistics[group.name], group_size=group_size, grid_points=points)
-        found[group.name] = storable(tensors, group, scale, dtypes[f"{group.absorber}.weight"])
+        found[group.name] = storable(tensors, group, scale, stored)
         errors.append(error)
     for group in groups:
         fold(tensors, group, found[group.name], config)
@@ -72,9 +73,9 @@ def quantize_layer(
             tensors, group, statistics[group.name], found[group.name], errors[number], recipe, group_size
         )
         linears |= rounded
-    others = {name: tensor.to(dtypes[name]) for name, tensor in tensors.items()}
+    others = {name: tensor.to(stored) for name, tensor in tensors.items()}
     weights = {f"{name}.weight": quantized.weight() for name, quantized in linears.items()}
-    state = {**others, **{name: weight.to(dtypes[name]) for name, weight in weights.items()}}
+    state = {name: tensor.to(dtype) for name, tensor in {**others, **weights}.items()}
     layer.load_state_dict(experts.together(state), assign=True)
     return QuantizedLayer(linears, others, errors)
 
@@ -91,7 +92,7 @@ def search(
     """Return the group's scale [in] and the errors with and without it."""
     stacked = torch.cat([tensors[f"{name}.weight"] for name in group.linears])
     if not seen.tokens:
-        return torch.ones(stacked.shape[1]), LinearError(group.name, 0)
+        return stacked.new_ones(stacked.shape[1]), LinearError(group.name, 0)
     magnitude = seen.mean_magnitude
     if group.per_query_group:
         magnitude = scales.tied_magnitude(magnitude, config.num_attention_heads, config.num_key_value_heads)

@@ -24,12 +24,16 @@ INDEX = "model.safetensors.index.json"
 class DecoderStack:
     """Embedding, decoder layers and the rest of a model folder, each loaded when asked for."""
 
-    def __init__(self, folder: Path, dtype: torch.dtype = torch.bfloat16) -> None:
+    def __init__(self, folder: Path, dtype: torch.dtype, device: torch.device | str = "cpu") -> None:
+        """Open the folder; layers compute in ``dtype`` on ``device``.
+
+        Raises ConfigError for a model that is not whole or of an unknown architecture.
+        """
         kv_range.register()
         experts.register()
         self.architecture = architecture_of(json.loads((folder / "config.json").read_text("utf-8"))["model_type"])
         self.config: PreTrainedConfig = AutoConfig.from_pretrained(folder, local_files_only=True)
-        self.dtype = dtype
+        self.dtype, self.device = dtype, torch.device(device)
         self._files = ExitStack()
         self._tensors = self._open(folder)
         with torch.device("meta"):
@@ -42,7 +46,7 @@ class DecoderStack:
             )
         model.eval()
         self._decoder: Any = model.model
-        self.rotary = type(self._decoder.rotary_emb)(config=self.config)
+        self.rotary = type(self._decoder.rotary_emb)(config=self.config).to(self.device)
 
     def _open(self, folder: Path) -> dict[str, Any]:
         tensors: dict[str, Any] = {}
@@ -75,17 +79,18 @@ class DecoderStack:
         return int(self.config.num_hidden_layers)
 
     def tensor(self, name: str) -> torch.Tensor:
-        """Load one tensor. Raises ConfigError where it is missing or holds NaN or infinity."""
+        """Load one tensor as it is stored. Raises ConfigError where it is missing or holds NaN or infinity."""
         if name not in self._tensors:
             raise ConfigError(f"the checkpoint has no tensor `{name}`", where=name, fix="use a complete checkpoint")
-        tensor: torch.Tensor = self._tensors[name].get_tensor(name)
+        tensor: torch.Tensor = self._tensors[name].get_tensor(name).to(self.device)
         if not torch.isfinite(tensor).all():
             raise ConfigError(f"the tensor `{name}` holds NaN or infinity", where=name, fix="use a sound checkpoint")
-        return tensor.to(self.dtype)
+        return tensor
 
     def embed(self, ids: torch.Tensor) -> torch.Tensor:
         """Return the embeddings [batch, tokens, hidden] of token ids [batch, tokens]."""
-        embedding = torch.nn.functional.embedding(ids, self.tensor("model.embed_tokens.weight"))
+        weight = self.tensor("model.embed_tokens.weight").to(self.dtype)
+        embedding = torch.nn.functional.embedding(ids.to(self.device), weight)
         if self.architecture.scaled_embedding:
             # The factor is rounded to the weights' type before it is applied, as the model was trained.
             embedding *= torch.tensor(self.config.hidden_size**0.5, dtype=self.dtype)
@@ -93,9 +98,10 @@ class DecoderStack:
 
     def layer(self, index: int) -> torch.nn.Module:
         """Return decoder layer ``index`` with its weights; the caller drops it before asking for the next."""
-        module: torch.nn.Module = self._decoder.layers[index].to_empty(device="cpu")
+        module: torch.nn.Module = self._decoder.layers[index].to_empty(device=self.device)
         names = experts.apart(module.state_dict())
-        state = {name: self.tensor(self.architecture.stored(f"model.layers.{index}.{name}")) for name in names}
+        stored = {name: self.architecture.stored(f"model.layers.{index}.{name}") for name in names}
+        state = {name: self.tensor(tensor).to(self.dtype) for name, tensor in stored.items()}
         module.load_state_dict(experts.together(state), assign=True)
         return module
 
@@ -104,7 +110,7 @@ class DecoderStack:
         return partial(self._arguments, index)
 
     def _arguments(self, index: int, hidden: torch.Tensor) -> dict[str, Any]:
-        positions = torch.arange(hidden.shape[1]).unsqueeze(0)
+        positions = torch.arange(hidden.shape[1], device=self.device).unsqueeze(0)
         masks = create_masks_for_generate(self.config, inputs_embeds=hidden, attention_mask=None, past_key_values=None)
         return {
             "position_ids": positions,

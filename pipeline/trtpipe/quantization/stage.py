@@ -31,7 +31,7 @@ def stage(model: Path, model_digest: str, prompts: Artifact, recipe: AwqRecipe, 
     return Stage(
         name="calibrate",
         kind="checkpoint",
-        revision=3,
+        revision=4,
         inputs={"model": model_digest, "prompt-set": prompts.digest},
         parameters=recipe,
         versions={

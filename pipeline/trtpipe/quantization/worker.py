@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from trtpipe.core.worker import Events, serve
-from trtpipe.quantization import compressed_tensors, experts, kv_range
+from trtpipe.quantization import compressed_tensors, device, experts, kv_range
 from trtpipe.quantization.forward import Batch, batches, collecting, forward
 from trtpipe.quantization.layer import quantize_layer
 from trtpipe.quantization.recipes import RECIPES
@@ -35,7 +35,9 @@ def work(job: dict[str, Any], events: Events) -> dict[str, Any]:
     """Quantize. The job: model, prompts, folder, recipe, group_size, alpha_grid_points."""
     torch.manual_seed(0)
     folder, model = Path(job["folder"]), Path(job["model"])
-    stack = DecoderStack(model)
+    compute = device.choose()
+    events.note(f"computed on {compute.device} in {str(compute.dtype).removeprefix('torch.')}: {compute.reason}")
+    stack = DecoderStack(model, compute.dtype, compute.device)
     writer = ShardWriter(folder, stack.layers)
     with Path(job["prompts"]).open(encoding="utf-8") as file:
         tokens = batches(json.loads(line)["ids"] for line in file)
@@ -50,7 +52,7 @@ def work(job: dict[str, Any], events: Events) -> dict[str, Any]:
         reports.append(report)
         writer.keep(index, [batch.inputs for batch in hidden], report)
     events.progress("quantize layer", stack.layers, stack.layers)
-    writer.write(stack.layers, stack.rest())
+    writer.write(stack.layers, {name: tensor.to(device.STORED) for name, tensor in stack.rest().items()})
     writer.finish()
     _write_config(stack, folder, job["group_size"])
     for name in COPIED:
@@ -90,6 +92,7 @@ def _quantize_one(
             recipe=RECIPES[job["recipe"]],
             group_size=job["group_size"],
             grid_points=job["alpha_grid_points"],
+            stored=device.STORED,
         )
     seen = kv_range.KvRange()
     setattr(layer.get_submodule("self_attn"), kv_range.ATTRIBUTE, seen)

@@ -1,6 +1,6 @@
 """Passes a cancellation on to the engine.
 
-Triton tells only the model that the client has asked. What that model has asked of others runs on, and this Triton
+Triton tells only the model that the client has asked. What that model has asked of others runs on, and Triton 2.51
 gives it no way to end such a call. The engine, as TensorRT-LLM's, ends a request when another one arrives that has
 the same id and the input ``stop``.
 """
