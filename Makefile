@@ -52,7 +52,7 @@ $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade 'pip>=25'
 	$(BIN)/pip install --quiet 'torch==$(TORCH_VERSION)+cpu' || $(BIN)/pip install --quiet --extra-index-url $(TORCH_INDEX) 'torch==$(TORCH_VERSION)+cpu'
-	$(BIN)/pip install --quiet --editable '.[vllm,report,dev]'
+	$(BIN)/pip install --quiet --editable '.[vllm,dev]'
 	$(BIN)/pip uninstall --quiet --yes $(UNFIT)
 	touch $@
 

@@ -28,7 +28,7 @@ FILES: dict[Kind, tuple[str, ...]] = {
     "scores": ("scores.npz",),
     "verdict": ("verdict.json", "verdict.txt", "verdict.html"),
 }
-ROW = {"id", "segment", "messages", "response", "ids", "prompt_tokens", "score_from"}
+ROW = {"id", "segment", "messages", "tools", "response", "ids", "prompt_tokens", "score_from"}
 
 
 def broken(artifact: Artifact) -> list[str]:

@@ -28,4 +28,4 @@ def test_an_extra_resolves(extra: str) -> None:
 
 
 def test_every_extra_is_known_here() -> None:
-    assert set(EXTRAS) == {"vllm", "triton", "trtllm", "autoawq", "modelopt", "report", "dev"}
+    assert set(EXTRAS) == {"vllm", "triton", "trtllm", "autoawq", "modelopt", "dev"}

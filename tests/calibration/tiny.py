@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-from trtpipe.calibration.sources import Row
+from trtpipe.calibration.row import Message, Row
+from trtpipe.calibration.settings import Selection
+from trtpipe.config.schema import Prompts
 from trtpipe.core.chat import ChatTokenizer
 
 if TYPE_CHECKING:
@@ -40,5 +42,20 @@ def chat_tokenizer(folder: Path, **settings: Any) -> ChatTokenizer:
     return ChatTokenizer.load(model_folder(folder, **settings))
 
 
-def row(*contents: str, segment: str = "all", response: str | None = None, name: str = "r") -> Row:
-    return Row(name, segment, tuple(("user", content) for content in contents), response, "log:1")
+def row(*contents: str, segment: str | None = None, response: str | None = None, name: str = "r") -> Row:
+    return Row(name, segment, tuple(Message("user", content) for content in contents), response, f"log:{name}")
+
+
+def settings(**changes: Any) -> Selection:
+    """Return the config's defaults with these changes."""
+    prompts = Prompts(files=["log.jsonl"], **changes)
+    return Selection(**prompts.model_dump(exclude={"files", "general_file"}))
+
+
+def write_log(folder: Path, content: bytes | list[dict[str, Any]], name: str = "log.jsonl") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, list):
+        content = b"".join(json.dumps(row).encode() + b"\n" for row in content)
+    path.write_bytes(content)
+    return path

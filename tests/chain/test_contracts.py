@@ -29,7 +29,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     shutil.copytree(store.all("checkpoint")[0].path, folder / "engine")
     facts = dict.fromkeys(("kind", "engine_version", "arguments", "environment", "resolved", "golden"))
     (folder / "engine" / "engine.json").write_text(json.dumps(facts))
-    packaging = repository.Packaging(execution_environment=sys.prefix)
+    packaging = repository.Packaging(execution_environment=sys.prefix, template_date="2026-01-01")
     Runner(store, Silent()).obtain(repository.stage(folder / "engine", "e" * 64, packaging))
     return store
 

@@ -46,6 +46,8 @@ def work(job: dict[str, Any], events: Events) -> dict[str, Any]:  # noqa: C901, 
             raise OSError(errno.ENOSPC, "No space left on device")
         case "fill the disk in Rust":
             raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)")
+        case "say something":
+            print("something")
         case "lose a file":
             Path("no such file").read_text()
         case "write":

@@ -120,6 +120,13 @@ def test_what_the_system_refuses_is_no_bug_of_the_worker(tmp_path: Path, do: str
         run(tmp_path, do)
 
 
+@pytest.mark.parametrize("do", ["say something", "flood", "fill the disk"])
+def test_a_full_disk_may_hold_the_log_too(tmp_path: Path, do: str) -> None:
+    (tmp_path / "log").symlink_to("/dev/full")
+    with pytest.raises(EnvironmentUnfit, match="the system refused: No space left on device"):
+        run(tmp_path, do)
+
+
 def test_a_file_that_the_worker_misses_is_a_bug(tmp_path: Path) -> None:
     with pytest.raises(ToolFailed, match="FileNotFoundError"):
         run(tmp_path, "lose a file")
@@ -149,20 +156,20 @@ import sys
 from pathlib import Path
 from trtpipe.core.process import run_worker
 from trtpipe.core.progress import Silent
-folder = Path(sys.argv[1])
-job = {"do": "hang", "folder": str(folder)}
-run_worker("strange_worker", job, log=folder / "log", reporter=Silent(), time_limit_s=30)
+job = {"do": "hang", "folder": "."}
+run_worker(sys.argv[1], job, log=Path("log").absolute(), reporter=Silent(), time_limit_s=30)
 """
 
 
-def test_a_worker_dies_with_its_parent(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", PARENT, str(tmp_path)]
-    with subprocess.Popen(command, env=os.environ | ENVIRONMENT) as parent:
+@pytest.mark.parametrize(("module", "sign"), [(WORKER, "worker"), ("slow_import", "importing")])
+def test_a_worker_dies_with_its_parent_also_while_it_imports(tmp_path: Path, module: str, sign: str) -> None:
+    command = [sys.executable, "-c", PARENT, module]
+    with subprocess.Popen(command, env=os.environ | ENVIRONMENT, cwd=tmp_path) as parent:
         deadline = time.monotonic() + 20
-        while not (tmp_path / "worker").exists() and time.monotonic() < deadline:
+        while not (tmp_path / sign).exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         parent.kill()
-    assert ends(int((tmp_path / "worker").read_text()))
+    assert ends(int((tmp_path / sign).read_text()))
 
 
 def test_a_worker_whose_parent_died_before_it_looked_does_nothing(tmp_path: Path) -> None:

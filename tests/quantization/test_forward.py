@@ -12,7 +12,7 @@ from trtpipe.quantization.stack import DecoderStack
 
 def test_rows_of_nearly_equal_lengths_go_together_and_every_token_counts_once() -> None:
     rows = [[1] * length for length in (5, 70, 64, 65, 128)]
-    made = batches(rows)
+    made = batches(rows, torch.device("cpu"))
     assert [tuple(batch.inputs.shape) for batch in made] == [(2, 64), (3, 128)]
     assert sum(int(batch.mask.sum()) for batch in made) == sum(map(len, rows))
 

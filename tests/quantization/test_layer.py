@@ -12,7 +12,7 @@ from trtpipe.quantization import experts
 from trtpipe.quantization.architectures import ScaleGroup
 from trtpipe.quantization.forward import Batch, collecting, forward
 from trtpipe.quantization.layer import QuantizedLayer, fold, quantize_layer, storable
-from trtpipe.quantization.recipes import RECIPES
+from trtpipe.quantization.recipes import RECIPES, Scheme
 from trtpipe.quantization.stack import DecoderStack
 
 TOKENS = 40
@@ -82,7 +82,7 @@ def quantized(tmp_path: Path, model_type: str, tokens: int = TOKENS) -> tuple[Qu
         original = forward(layer, hidden, arguments, collector)[0].inputs
     with torch.inference_mode():
         result = quantize_layer(
-            layer, groups, stack.config, collector.statistics, recipe=RECIPES["awq"], group_size=64, grid_points=10,
+            layer, groups, stack.config, collector.statistics, scheme=Scheme(RECIPES["awq"], 64, 10, symmetric=True),
             stored=torch.float32,
         )  # fmt: skip
     assert set(result.linears) == {name for group in groups for name in group.linears}

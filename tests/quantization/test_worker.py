@@ -39,7 +39,8 @@ def job(tmp_path: Path, name: str, model: Path) -> dict[str, Any]:
     folder.mkdir(exist_ok=True)
     return {
         "model": str(model), "prompts": str(prompts), "folder": str(folder),
-        "recipe": "awq", "group_size": 64, "alpha_grid_points": 4,
+        "recipe": "awq", "group_size": 64, "alpha_grid_points": 4, "symmetric": True, "inputs": "quantized",
+        "kv_scales": "separate", "processes": 1,
     }  # fmt: skip
 
 

@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from report import synthetic
-from trtpipe.report import drift, overview
+from trtpipe.report import drift, overview, quality
 
 ROOT = Path("/workspace")
 
 
 def drift_page(**changes: Any) -> str:
     return drift.page(synthetic.verdict(**changes))
+
+
+def quality_page(note: str = "a note", checked: bool = True, **changes: Any) -> str:
+    record = synthetic.outcomes(ROOT)[1].artifact.record.model_copy(update={"notes": [note]})
+    return quality.page(quality.document(record, synthetic.verdict(**changes) if checked else None))
 
 
 def overview_page(current: str | None = None, note: str = "a note", **changes: Any) -> str:

@@ -81,11 +81,23 @@ def layers() -> list[dict[str, Any]]:
             error("mlp output", 0.02 * factor, 0.02 * factor, 0.02 * factor),
         ]
 
-    return [{"layer": i, "errors": errors(1 + i), "key_amax": 11.0, "value_amax": 0.5} for i in range(2)]
+    kv = {"key_amax": 11.0, "value_amax": 0.5}
+    return [{"layer": i, "errors": errors(1 + i), **kv, "seconds": 1.5 + i} for i in range(2)]
 
 
 def error(group: str, plain: float, awq: float, final: float, *, alpha: float = 0.0) -> dict[str, Any]:
-    return {"group": group, "tokens": 100, "alpha": alpha, "plain_rounding": plain, "awq": awq, "final": final}
+    errors = {"plain_rounding": plain, "awq": awq, "final": final}
+    return {"group": group, "tokens": 100, "alpha": alpha, **errors, "clipped_share": 0.25, "damping": 0.01}
+
+
+CALIBRATE = {
+    "group_size": 64,
+    "calibration_tokens": 8192,
+    "peak_rss_mib": 1536,
+    "relative_error_plain_rounding_mean": 0.024,
+    "relative_error_awq_mean": 0.0195,
+    "relative_error_final_mean": 0.018,
+}
 
 
 def outcomes(root: Path, note: str = "30 plain prompt(s) taken as one user message each") -> list[Outcome]:
@@ -97,7 +109,7 @@ def outcomes(root: Path, note: str = "30 plain prompt(s) taken as one user messa
             "calibrate",
             "checkpoint",
             "built: parameters.group_size 128 -> 64",
-            {"group_size": 64, "per_layer": layers()},
+            {**CALIBRATE, "per_layer": layers()},
             parameters={"recipe": "awq"},
         ),
         _outcome(root, "package", "release", "built: first run", {"models": ["ensemble", "tensorrt_llm"]}),

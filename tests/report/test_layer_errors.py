@@ -7,7 +7,8 @@ import pytest
 from report.synthetic import error, layers
 from trtpipe.report.layer_errors import families
 
-UNSEEN = {"group": "expert 1 output", "tokens": 0, "alpha": 0.0, "plain_rounding": None, "awq": None, "final": None}
+UNSEEN = {"group": "expert 1 output", "tokens": 0, "alpha": 0.0, "plain_rounding": None, "awq": None, "final": None,
+          "clipped_share": 0.0, "damping": None}  # fmt: skip
 
 
 def test_a_family_for_each_group_with_its_means() -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from importlib.resources import files
 
 import pytest
 
-from report.pages import Elements, drift_page, overview_page
+from report.pages import Elements, drift_page, overview_page, quality_page
 
 HOSTILE = "</bdi><script>alert(1)</script><img src=//x.test/ onerror='a()'>\" onclick=\"b()"
-PAGES = {"drift": drift_page, "overview": overview_page}
+PAGES = {"drift": drift_page, "overview": overview_page, "quality": quality_page}
 TEXT_ON_GROUND = [
     *((ink, ground) for ink in ("ink", "quiet", "accent") for ground in ("paper", "sunk", "ground")),
     *((tone, f"{tone}-soft") for tone in ("pass", "fail", "inconclusive")),
@@ -47,8 +48,9 @@ def test_names_from_the_log_are_text(page: str) -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
 
 
-def test_notes_are_text() -> None:
-    text = overview_page(note=HOSTILE)
+@pytest.mark.parametrize("page", [overview_page, quality_page])
+def test_notes_are_text(page: Callable[..., str]) -> None:
+    text = page(note=HOSTILE)
     assert "<script>" not in text
     assert "&lt;script&gt;" in text
 

@@ -9,7 +9,7 @@ from trtpipe.triton_repo import configs, graph
 
 @pytest.fixture
 def models():
-    return configs.build(configs.LocalEngine("/environment"))
+    return configs.build(configs.LocalEngine("/environment", "2026-01-01"))
 
 
 def steps(models):

@@ -25,12 +25,16 @@ def response(text: str) -> messages.ModelStreamInferResponse:
 
 
 class Replay(GRPCInferenceServiceServicer):
-    """Answers every request with ``responses``; keeps the last request. ``held``: the stream stays open at its end."""
+    """Answers every request with ``responses``; keeps the last request.
+
+    ``held_s``: the stream stays open so long at its end; ``left``: the client did not wait for that.
+    """
 
     def __init__(self) -> None:
         self.responses: list[messages.ModelStreamInferResponse] = []
         self.failure: grpc.StatusCode | None = None
-        self.held = False
+        self.held_s = 0.0
+        self.left = False
         self.ended = threading.Event()
 
     def ModelStreamInfer(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:  # noqa: N802
@@ -39,8 +43,8 @@ class Replay(GRPCInferenceServiceServicer):
         yield from self.responses
         if self.failure:
             context.abort(self.failure, "broken")
-        if self.held:
-            self.ended.wait(10)
+        if self.held_s:
+            self.left = self.ended.wait(self.held_s)
 
 
 @pytest.fixture
@@ -102,6 +106,27 @@ def test_an_error_carries_the_servers_words(replay):
     assert seen == ["so far"]
 
 
+def test_a_refused_request_is_not_cancelled_but_read_to_its_end(replay):
+    """Triton keeps a request for ever that is cancelled just then."""
+    state, url = replay
+    state.responses = [messages.ModelStreamInferResponse(error_message="too long")]
+    state.held_s = 0.5
+
+    with pytest.raises(ToolFailed, match="too long"):
+        client.ask(url, "x", max_tokens=5)
+
+    assert not state.left
+
+
+def test_a_refusal_is_told_also_where_the_server_does_not_end_it(replay):
+    state, url = replay
+    state.responses = [messages.ModelStreamInferResponse(error_message="too long")]
+    state.held_s = 10.0
+
+    with pytest.raises(ToolFailed, match="too long"):
+        client.ask(url, "x", max_tokens=5, time_limit_s=0.5)
+
+
 def test_a_call_that_fails_names_its_code(replay):
     state, url = replay
     state.failure = grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -112,7 +137,7 @@ def test_a_call_that_fails_names_its_code(replay):
 
 def test_the_time_limit_holds(replay):
     state, url = replay
-    state.held = True
+    state.held_s = 10.0
 
     with pytest.raises(ToolFailed, match=r"no answer within 0\.2 s"):
         client.ask(url, "x", max_tokens=5, time_limit_s=0.2)
@@ -120,7 +145,7 @@ def test_the_time_limit_holds(replay):
 
 def test_leaving_early_cancels_the_request(replay):
     state, url = replay
-    state.responses, state.held = [response("so far")], True
+    state.responses, state.held_s = [response("so far")], 10.0
 
     texts = grpc_route.texts(url, "ensemble", {"text_input": "x"}, stream=True, time_limit_s=10)
     assert next(texts) == "so far"

@@ -15,7 +15,7 @@ from trtpipe.errors import ConfigError
 from trtpipe.triton_repo import pbtxt, repository
 
 INSTALLED = {"jinja2", "numpy", "tokenizers", "torch", "triton_python_backend_utils", "vllm"}
-PACKAGING = repository.Packaging(execution_environment="/environment")
+PACKAGING = repository.Packaging(execution_environment="/environment", template_date="2026-01-01")
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_models_find_the_engine_from_their_own_folder(release):
 
 def test_the_environment_and_the_engine_decide_the_key(engine):
     key = repository.stage(engine, "digest", PACKAGING).parts.key
-    elsewhere = repository.Packaging(execution_environment="/other")
+    elsewhere = repository.Packaging(execution_environment="/other", template_date="2026-01-01")
 
     assert repository.stage(engine, "digest", elsewhere).parts.key != key
     assert repository.stage(engine, "other", PACKAGING).parts.key != key

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from trtpipe.calibration import stage as selection
-from trtpipe.chain import check, scoring
+from trtpipe.chain import check, prompts, scoring
 from trtpipe.config.load import Workspace
 from trtpipe.config.schema import SAMPLE_MODEL
 from trtpipe.config.target import TensorrtLlmTarget, VllmTarget
@@ -19,7 +18,9 @@ from trtpipe.core.runner import Runner
 from trtpipe.engines import vllm_arguments, vllm_build
 from trtpipe.engines.vllm_arguments import VllmPlan, VllmSettings
 from trtpipe.errors import EnvironmentUnfit
+from trtpipe.quantization import preflight
 from trtpipe.quantization import stage as quantization
+from trtpipe.quantization.kinds import stage as foreign
 from trtpipe.sample import stage as sample
 from trtpipe.triton_repo import repository
 
@@ -80,18 +81,23 @@ class Chain:
 
     @cached_property
     def prompt_set(self) -> Artifact:
-        prompts = self.space.config.prompts
-        files = [self.space.resolve(name) for name in prompts.files]
-        chosen = selection.Selection(**prompts.model_dump(exclude={"files"}))
-        return self.runner.obtain(selection.stage(self.model.folder, self.model.digest, files, chosen))
+        block_tokens = self.target.kv_block_tokens
+        return self.runner.obtain(prompts.stage(self.space, self.model.folder, self.model.digest, block_tokens))
 
     @cached_property
     def checkpoint(self) -> Artifact:
         settings = self.space.config.quantization
+        preflight.check(self.model.folder)
+        group_size = quantization.group_size_for(self.model.folder, settings.group_size)
+        if settings.kind != "awq":
+            return self._foreign_checkpoint(settings.kind, group_size)
         recipe = quantization.AwqRecipe(
             recipe=settings.recipe,
-            group_size=quantization.group_size_for(self.model.folder, settings.group_size),
+            group_size=group_size,
             alpha_grid_points=settings.alpha_grid_points,
+            symmetric=settings.symmetric,
+            inputs=settings.inputs,
+            kv_scales=settings.kv_scales,
         )
         return self.runner.obtain(
             quantization.stage(
@@ -99,6 +105,26 @@ class Chain:
                 self.model.digest,
                 self.prompt_set,
                 recipe,
+                processes=settings.processes,
+                time_limit_s=settings.time_limit_s,
+            )
+        )
+
+    def _foreign_checkpoint(self, kind: foreign.Kind, group_size: int) -> Artifact:
+        """Obtain the checkpoint of another quantizer."""
+        settings = self.space.config.quantization
+        place = foreign.Place(
+            environment=self.space.resolve(settings.environment) if settings.environment else None,
+            checkpoint=self.space.resolve(settings.checkpoint) if settings.checkpoint else None,
+        )
+        recipe = foreign.ForeignRecipe(recipe=kind, group_size=group_size, kv_scales=settings.kv_scales)
+        return self.runner.obtain(
+            foreign.stage(
+                self.model.folder,
+                self.model.digest,
+                self.prompt_set,
+                recipe,
+                place,
                 time_limit_s=settings.time_limit_s,
             )
         )
@@ -111,7 +137,9 @@ class Chain:
 
     @cached_property
     def release(self) -> Artifact:
-        packaging = repository.Packaging(execution_environment=sys.prefix)
+        packaging = repository.Packaging(
+            execution_environment=sys.prefix, template_date=self.space.config.prompts.template_date
+        )
         return self.runner.obtain(repository.stage(self.engine.path, self.engine.digest, packaging))
 
     @cached_property

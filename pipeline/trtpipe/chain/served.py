@@ -66,11 +66,14 @@ def _answer(running: server.Server, messages: list[dict[str, str]]) -> str:
 
 
 def choose(heldout: Path, count: int, prompt_tokens_max: int) -> list[dict[str, Any]]:
-    """Return ``count`` held-out rows that fit, one segment after the other."""
+    """Return ``count`` held-out rows that fit, one segment after the other.
+
+    Those with tool definitions are passed over: the server's contract has messages only.
+    """
     segments: dict[str, list[dict[str, Any]]] = defaultdict(list)
     with heldout.open(encoding="utf-8") as file:
         for row in map(json.loads, file):
-            if row["prompt_tokens"] <= prompt_tokens_max:
+            if row["prompt_tokens"] <= prompt_tokens_max and not row.get("tools"):
                 segments[row["segment"]].append(row)
     in_turn = chain.from_iterable(zip_longest(*(segments[name] for name in sorted(segments))))
     return [row for row in in_turn if row is not None][:count]

@@ -13,13 +13,16 @@ COMMANDS = {
     "init": "Write a workspace with the embedded sample's config and prompts.",
     "run": "Run the whole chain and promote what passes the drift check.",
     "validate": "Check the config, the target and the policy.",
+    "profile": "Describe a log of prompts, and what would be chosen from it.",
     "calibrate": "Select prompts and quantize the model to an int4 checkpoint.",
+    "export": "Write the checkpoint in the layout of another engine.",
     "build-engine": "Build the target's engine from the checkpoint.",
     "package": "Make the Triton release from the engine.",
     "check-drift": "Compare the release with the unquantized model.",
     "promote": "Make a release with a passing verdict the current one.",
     "rollback": "Go back to the release that was current before.",
     "status": "Show the current release, verdicts and history.",
+    "report": "Write the calibration quality report.",
     "serve": "Serve the current release with Triton.",
     "ask": "Ask the served model.",
 }
@@ -33,6 +36,7 @@ CHANGING = {
     "check-drift": "verdict",
     "promote": None,
     "rollback": None,
+    "export": None,
 }
 
 

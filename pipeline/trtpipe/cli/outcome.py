@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from trtpipe.chain import quality
 from trtpipe.errors import GateInconclusive, GateRejected
 from trtpipe.release.current import current_id
 from trtpipe.report import overview
@@ -33,6 +34,7 @@ KEY_FIGURES = {
     "check-drift": ("verdict", "kl_top20_nats", "top1_agreement", "perplexity_ratio"),
 }
 WIDTH = 118
+REPORT = "report.html"
 
 AFTER_PASS = (
     NextStep("trtpipe serve", "start Triton with the current release"),
@@ -94,8 +96,9 @@ def table(outcomes: list[Outcome], verdict: Artifact, release: Artifact, report:
 
 
 def write_report(store: Store, outcomes: list[Outcome], verdict: Artifact) -> Path:
-    """Write the overview of a whole run into the workspace and return its path."""
+    """Write the overview of a whole run, and the calibration quality report; return the path of the first."""
     found = _content(verdict)
+    quality.write(store, next(one.artifact for one in outcomes if one.artifact.record.kind == "checkpoint"))
     page = overview.page(
         outcomes,
         found,
@@ -104,7 +107,7 @@ def write_report(store: Store, outcomes: list[Outcome], verdict: Artifact) -> Pa
         key_figures=KEY_FIGURES,
         next_steps=AFTER_PASS if found["verdict"] == "pass" else AFTER_NO_PASS,
     )
-    path = store.state / "report.html"
+    path = store.state / REPORT
     path.write_text(page, encoding="utf-8")
     return path
 

@@ -22,6 +22,7 @@ def run(options: Options) -> None:
     from trtpipe.release.promote import promote
 
     with options.locked() as (space, store, console):
+        (store.state / outcome.REPORT).unlink(missing_ok=True)  # a run that is stopped must not leave the last one's
         runner = Runner(store, console)
         chain = Chain(space, runner)
         verdict = chain.verdict

@@ -16,29 +16,110 @@ class Section(BaseModel):
 
 
 class Prompts(Section):
-    """Which prompts are read and how they are divided."""
+    """Which prompts are read, how they are cleaned, and how they are divided."""
 
-    files: list[str] = Field(min_length=1, description="JSONL files of prompts, relative to the config file.")
-    calibration_prompts_max: int = Field(
-        default=128,
-        ge=1,
-        description="Most prompts used for calibration; rows beyond it are counted as not needed.",
+    files: list[str] = Field(
+        min_length=1,
+        description="Files, folders and globs, relative to the config file: JSONL, CSV or Parquet, also gzip or zstd.",
+    )
+    format: Literal["auto", "jsonl", "csv", "parquet"] = Field(
+        default="auto", description="What the files are written in; auto: by name, else by content."
+    )
+    shape: Literal["auto", "plain", "chat", "sharegpt", "kserve", "openai-log"] = Field(
+        default="auto", description="How a row is laid out; auto: by its keys, row by row."
+    )
+    columns: dict[
+        Literal[
+            "id",
+            "segment",
+            "prompt",
+            "response",
+            "messages",
+            "tools",
+            "conversations",
+            "text_input",
+            "text_output",
+            "inputs",
+            "outputs",
+            "request",
+        ],
+        str,
+    ] = Field(default={}, description="Our name -> the log's own; dots lead into objects, as in body.request.")
+    bad_rows_share_max: float = Field(
+        default=0.0, ge=0, le=1, description="Share of rows that may be unreadable; they are counted and left out."
+    )
+    pool_rows: int = Field(
+        default=50_000,
+        ge=1000,
+        description="Rows (those of smallest keyed hash) that are tokenized, compared and chosen from.",
+    )
+    prompt_characters_min: int = Field(
+        default=1, ge=1, description="Shortest request, in characters, system prompts not counted."
+    )
+    mask_personal_data: bool = Field(
+        default=False,
+        description="Whether mail and IP addresses, phone, card and account numbers and keys are replaced first.",
+    )
+    near_duplicate_similarity: float = Field(
+        default=0.8,
+        gt=0.3,
+        le=1,
+        description="Jaccard similarity of three-word runs from which a request is a copy of an earlier one.",
+    )
+    prompt_tokens_max: int = Field(default=1536, ge=8, description="Longest prompt with its response, in tokens.")
+    over_length: Literal["cut", "window", "drop"] = Field(
+        default="cut",
+        description="What happens to a longer row; window: calibration gets it in pieces, held-out rows are cut.",
+    )
+    over_length_share_max: float = Field(
+        default=0.1, ge=0, le=1, description="Share of longer rows from which the record says so as a finding."
+    )
+    calibration_prompts: int = Field(default=128, ge=1, description="Prompts to calibrate with, general ones included.")
+    calibration_tokens_min: int = Field(
+        default=0, ge=0, description="Tokens that the calibration prompts must have together."
+    )
+    general_share: float = Field(
+        default=0.1,
+        ge=0,
+        lt=1,
+        description="Share of the calibration prompts taken from the general set; 0 says that there shall be none.",
+    )
+    general_file: str | None = Field(
+        default=None, description="A general set of your own; without one the built-in set is used."
+    )
+    segment_prompts_min: int = Field(
+        default=4, ge=0, description="Fewest calibration prompts of a segment, however rare it is."
     )
     heldout_prompts_per_segment: int = Field(
         default=48,
         ge=1,
         description="Prompts of each segment kept apart for the drift check, never used for calibration.",
     )
-    prompt_tokens_max: int = Field(default=1536, ge=8, description="Longest prompt with its response, in tokens.")
-    over_length: Literal["cut", "drop"] = Field(
-        default="cut", description="What happens to a longer row; it is counted either way."
+    allow_short: bool = Field(
+        default=False, description="Whether fewer prompts or tokens than asked are noted instead of refused."
     )
-    seed: int = Field(default=0, ge=0, lt=2**64, description="Seed of the keyed hash that divides the prompts.")
+    template_date: str = Field(
+        default="2026-01-01",
+        pattern=r"^\d{4}-\d{2}-\d{2}$",
+        description="The day that a chat template sees which asks for it: in calibration, drift check and server.",
+    )
+    seed: int = Field(default=0, ge=0, lt=2**64, description="Seed of the keyed hash that orders the prompts.")
 
 
 class Quantization(Section):
     """How the weights become 4-bit."""
 
+    kind: Literal["awq", "modelopt", "autoawq", "existing"] = Field(
+        default="awq",
+        description="Who chooses the codes: awq is this program; modelopt and autoawq run in an environment of their"
+        " own; existing takes a checkpoint over that is there.",
+    )
+    environment: str | None = Field(
+        default=None, description="Folder of the Python environment of modelopt or autoawq."
+    )
+    checkpoint: str | None = Field(
+        default=None, description="Folder of an AutoAWQ, GPTQ or ModelOpt checkpoint of the model, for kind existing."
+    )
     recipe: Literal["rtn", "awq", "awq+clip", "awq+clip+round"] = Field(
         default="awq+clip+round",
         description="rtn: plain rounding; awq: activation-aware scales first; clip: each group's range is searched;"
@@ -49,6 +130,20 @@ class Quantization(Section):
     )
     alpha_grid_points: int = Field(
         default=10, ge=2, le=100, description="Evenly spaced points of the scale search, before it is refined."
+    )
+    symmetric: bool = Field(
+        default=True, description="No zero points; false is closer to the model, but TensorRT-LLM's W4A16_AWQ has none."
+    )
+    inputs: Literal["quantized", "original"] = Field(
+        default="quantized",
+        description="What each layer is calibrated on: outputs of the layers already quantized,"
+        " or of the original ones.",
+    )
+    kv_scales: Literal["separate", "shared"] = Field(
+        default="separate", description="shared: keys and values get one scale, as TensorRT-LLM keeps it."
+    )
+    processes: int = Field(
+        default=1, ge=1, description="Processes that share the prompts (one GPU each, where there are GPUs)."
     )
     time_limit_s: float = Field(default=14400, gt=0, description="The stage is stopped after this time.")
 

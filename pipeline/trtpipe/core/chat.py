@@ -40,6 +40,7 @@ class ChatTokenizer:
     ``eos_ids``: the tokens that end an answer.
     ``date_variables``: which of ``DATE_VARIABLES`` the template reads. ``strftime_now`` gets the pinned date;
     ``date_string`` is left to the template's own default, as transformers leaves it.
+    ``reads_tools``: whether the template writes tool definitions.
     """
 
     tokenizer: Tokenizer
@@ -50,6 +51,7 @@ class ChatTokenizer:
     pad_id: int
     pad_source: Literal["pad token", "first eos"]
     date_variables: frozenset[str]
+    reads_tools: bool
 
     @classmethod
     def load(cls, folder: Path, *, date: str | None = None) -> ChatTokenizer:
@@ -69,23 +71,32 @@ class ChatTokenizer:
             )
         source = _template_source(folder, settings)
         environment = _environment()
+        template = None if source is None else _compile(environment, source, date)
+        variables = jinja2.meta.find_undeclared_variables(environment.parse(source or ""))
         return cls(
             tokenizer=tokenizer,
-            template=None if source is None else _compile(environment, source, date),
+            template=template,
             named_tokens=named_tokens,
             bos_id=_wanted_bos(tokenizer, settings, named_ids.get("bos_token")),
             eos_ids=frozenset(eos_ids),
             pad_id=named_ids["pad_token"] if "pad_token" in named_ids else eos_ids[0],
             pad_source="pad token" if "pad_token" in named_ids else "first eos",
-            date_variables=DATE_VARIABLES & jinja2.meta.find_undeclared_variables(environment.parse(source or "")),
+            date_variables=DATE_VARIABLES & variables,
+            reads_tools="tools" in variables,
         )
 
     @property
     def has_template(self) -> bool:
         return self.template is not None
 
-    def render(self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = True) -> str:
-        """Return the conversation as the model expects it to be written.
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Any] | None = None,
+        add_generation_prompt: bool = True,
+    ) -> str:
+        """Return the conversation as the model expects it to be written; a template may ignore ``tools``.
 
         Raises ChatError where the folder has no template or the template refuses the messages.
         """
@@ -94,7 +105,7 @@ class ChatTokenizer:
         try:
             return self.template.render(
                 messages=messages,
-                tools=None,
+                tools=tools,
                 documents=None,
                 add_generation_prompt=add_generation_prompt,
                 **self.named_tokens,
@@ -110,9 +121,14 @@ class ChatTokenizer:
         """Return the ids of a prompt without roles: BOS in front where the tokenizer wants one, once."""
         return self._with_bos(self.encode(text))
 
-    def encode_chat(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+    def encode_chat(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any] | None = None) -> list[int]:
         """Return the ids of a conversation up to where the answer begins: BOS where wanted, once."""
-        return self._with_bos(self.encode(self.render(messages)))
+        return self._with_bos(self.encode(self.render(messages, tools=tools)))
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return what ``encode_plain`` returns, for each of many texts, on all cores."""
+        found = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [self._with_bos(encoding.ids) for encoding in found]
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
         return self.tokenizer.decode(ids, skip_special_tokens=skip_special_tokens)

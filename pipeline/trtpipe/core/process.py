@@ -56,7 +56,7 @@ def run_worker(
         job_file.write(json.dumps(job).encode())
         job_file.seek(0)
         child = subprocess.Popen(
-            [sys.executable, "-m", module],
+            [sys.executable, "-m", "trtpipe.core.attached", str(os.getpid()), module],
             stdin=job_file,
             stdout=log_file,
             stderr=log_file,

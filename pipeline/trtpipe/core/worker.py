@@ -10,6 +10,7 @@ import re
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trtpipe.core.process import EVENTS_VARIABLE
@@ -58,14 +59,17 @@ def serve(work: Callable[[dict[str, Any], Events], dict[str, Any]]) -> None:
     events.send("started")  # fails where the parent has died before it was watched
     job = json.load(sys.stdin)
     try:
-        events.send("result", result=work(job, events))
+        result = work(job, events)
+        sys.stdout.flush()  # Python would notice only at its end that the log's disk is full, and exit with 120
+        events.send("result", result=result)
     except TrtpipeError as error:
         _fail(error, events)
     except Exception as fault:
         refused = _refusal(fault)
         if refused is None:
             raise
-        traceback.print_exc()
+        with suppress(OSError):  # the log may be on the disk that is full
+            traceback.print_exc()
         _fail(system_fault(refused), events)
 
 

@@ -9,34 +9,45 @@ from __future__ import annotations
 
 import torch
 
-from trtpipe.quantization.grid import fit
-from trtpipe.quantization.statistics import row_errors
+from trtpipe.quantization.grid import ASYMMETRIC, SYMMETRIC, fit
+from trtpipe.quantization.statistics import diagonal_blocks, row_errors
 
+# Bounds what is in memory beside the weight itself.
+ROWS_AT_ONCE = 8192
 # Shares of a group's largest magnitude that are kept.
 KEPT_SHARES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6)
 
 
 def search(weight: torch.Tensor, gram: torch.Tensor, group_size: int, *, symmetric: bool) -> torch.Tensor:
     """Return the share to keep [out, in / group_size] for a float32 weight [out, in]."""
-    groups = weight.shape[1] // group_size
-    blocks = torch.stack(_diagonal_blocks(gram, group_size))
-    kept = torch.ones(weight.shape[0], groups, device=weight.device)
-    least = None
+    blocks = diagonal_blocks(gram, group_size)
+    best_shares = _on_gpu if weight.is_cuda else _one_by_one
+    parts = [
+        _keep_where_it_helps(rows, gram, best_shares(rows, blocks, symmetric), group_size, symmetric=symmetric)
+        for rows in weight.split(ROWS_AT_ONCE)
+    ]
+    return torch.cat(parts)
+
+
+def _one_by_one(weight: torch.Tensor, blocks: torch.Tensor, symmetric: bool) -> torch.Tensor:
+    """Return the share of least error of each row and group, G's diagonal blocks [groups, size, size] given."""
+    groups, size, _ = blocks.shape
+    kept = weight.new_ones(len(weight), groups)
+    least = torch.full_like(kept, torch.inf)
     for share in KEPT_SHARES:
-        grid = fit(weight, group_size, symmetric=symmetric, kept=torch.full_like(kept, share))
-        error = (grid.nearest(weight).weight() - weight).reshape(-1, groups, group_size).transpose(0, 1)
+        grid = fit(weight, size, symmetric=symmetric, kept=torch.full_like(kept, share))
+        error = (grid.nearest(weight).weight() - weight).reshape(-1, groups, size).transpose(0, 1)
         group_error = ((error @ blocks) * error).sum(dim=2).T
-        if least is None:
-            least = group_error
-            continue
-        better = group_error < least
-        kept[better] = share
-        least = torch.where(better, group_error, least)
-    return _keep_where_it_helps(weight, gram, kept, group_size, symmetric=symmetric)
+        kept[group_error < least] = share
+        least = torch.minimum(group_error, least)
+    return kept
 
 
-def _diagonal_blocks(gram: torch.Tensor, size: int) -> list[torch.Tensor]:
-    return [gram[start : start + size, start : start + size] for start in range(0, gram.shape[0], size)]
+def _on_gpu(weight: torch.Tensor, blocks: torch.Tensor, symmetric: bool) -> torch.Tensor:
+    from trtpipe.quantization.clipping_kernel import best_shares  # noqa: PLC0415 # needs Triton's compiler
+
+    kept: torch.Tensor = best_shares(weight, blocks, KEPT_SHARES, SYMMETRIC if symmetric else ASYMMETRIC)
+    return kept
 
 
 def _keep_where_it_helps(

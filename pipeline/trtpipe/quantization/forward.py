@@ -38,7 +38,7 @@ class Watcher(Protocol):
     mask: torch.Tensor
 
 
-def batches(rows: Iterable[list[int]]) -> list[Batch]:
+def batches(rows: Iterable[list[int]], device: torch.device) -> list[Batch]:
     """Put rows of token ids of nearly equal lengths together."""
     by_length: dict[int, list[list[int]]] = defaultdict(list)
     for ids in rows:
@@ -46,14 +46,14 @@ def batches(rows: Iterable[list[int]]) -> list[Batch]:
     made = []
     for length, members in sorted(by_length.items()):
         step = max(1, TOKENS_PER_BATCH // length)
-        made += [_batch(members[start : start + step], length) for start in range(0, len(members), step)]
+        made += [_batch(members[start : start + step], length, device) for start in range(0, len(members), step)]
     return made
 
 
-def _batch(rows: list[list[int]], length: int) -> Batch:
+def _batch(rows: list[list[int]], length: int, device: torch.device) -> Batch:
     ids = torch.tensor([row + [0] * (length - len(row)) for row in rows])
     mask = torch.tensor([[position < len(row) for position in range(length)] for row in rows])
-    return Batch(ids, mask)
+    return Batch(ids.to(device), mask.to(device))
 
 
 def forward(

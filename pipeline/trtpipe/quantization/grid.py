@@ -28,7 +28,7 @@ class Quantized:
 
     def weight(self) -> torch.Tensor:
         """Return the float32 weight [out, in] that these codes stand for."""
-        codes = _grouped(self.codes.float(), self.group_size)
+        codes = grouped(self.codes.float(), self.group_size)
         if self.zeros is not None:
             codes = codes - self.zeros.float().unsqueeze(2)
         return (codes * self.scales.float().unsqueeze(2)).flatten(1)
@@ -48,9 +48,14 @@ class Grid:
     group_size: int
     symmetric: bool
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The lowest and the highest code."""
+        return SYMMETRIC if self.symmetric else ASYMMETRIC
+
     def codes(self, values: torch.Tensor, scales: torch.Tensor, zeros: torch.Tensor) -> torch.Tensor:
         """Return the nearest codes (as floats) under scales and zeros that broadcast to ``values``."""
-        return (values / scales).round_().add_(zeros).clamp_(*(SYMMETRIC if self.symmetric else ASYMMETRIC))
+        return (values / scales).round_().add_(zeros).clamp_(*self.limits)
 
     def columns(self, order: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return scale and zero point of each input column [out, in], columns in ``order``."""
@@ -59,7 +64,7 @@ class Grid:
 
     def nearest(self, weight: torch.Tensor) -> Quantized:
         """Round a float32 weight [out, in] to the nearest grid points."""
-        codes = self.codes(_grouped(weight, self.group_size), self.scales.unsqueeze(2), self.zeros.unsqueeze(2))
+        codes = self.codes(grouped(weight, self.group_size), self.scales.unsqueeze(2), self.zeros.unsqueeze(2))
         return self.quantized(codes.flatten(1))
 
     def quantized(self, codes: torch.Tensor) -> Quantized:
@@ -74,13 +79,13 @@ def fit(weight: torch.Tensor, group_size: int, *, symmetric: bool = True, kept: 
     Scales are rounded to bfloat16 first, so that the codes fit the scales that are stored; a bfloat16 of this size is
     exact in float16 too, so every export can hold the same numbers. An all-zero group gets scale 1.
     """
-    grouped = _grouped(weight, group_size)
+    parts = grouped(weight, group_size)
     share = 1.0 if kept is None else kept
     if symmetric:
-        scales = grouped.abs().amax(dim=2) * share / SYMMETRIC[1]
+        scales = parts.abs().amax(dim=2) * share / SYMMETRIC[1]
         zeros = torch.zeros_like(scales)
     else:
-        low, high = grouped.amin(dim=2).clamp_max(0) * share, grouped.amax(dim=2).clamp_min(0) * share
+        low, high = parts.amin(dim=2).clamp_max(0) * share, parts.amax(dim=2).clamp_min(0) * share
         scales = (high - low) / ASYMMETRIC[1]
     scales = scales.bfloat16().float()
     scales = torch.where(scales == 0, torch.ones_like(scales), scales)
@@ -89,7 +94,8 @@ def fit(weight: torch.Tensor, group_size: int, *, symmetric: bool = True, kept: 
     return Grid(scales, zeros, group_size, symmetric)
 
 
-def _grouped(matrix: torch.Tensor, group_size: int) -> torch.Tensor:
+def grouped(matrix: torch.Tensor, group_size: int) -> torch.Tensor:
+    """Return a matrix [out, in] as [out, groups, group_size]."""
     return matrix.reshape(matrix.shape[0], -1, group_size)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from transformers import PreTrainedConfig
@@ -11,7 +12,7 @@ from transformers import PreTrainedConfig
 from trtpipe.quantization import experts, scales
 from trtpipe.quantization.architectures import ScaleGroup
 from trtpipe.quantization.grid import Quantized, quantize
-from trtpipe.quantization.recipes import Recipe, round_weight
+from trtpipe.quantization.recipes import Scheme, round_weight
 from trtpipe.quantization.statistics import InputStatistics, row_errors
 
 # What a norm multiplies by, over its stored weight.
@@ -28,6 +29,7 @@ class LinearError:
 
     group: str
     tokens: int
+    family: str = "none"
     alpha: float = 0.0
     plain_rounding: float | None = None
     awq: float | None = None
@@ -50,19 +52,15 @@ def quantize_layer(
     groups: tuple[ScaleGroup, ...],
     config: PreTrainedConfig,
     statistics: Mapping[str, InputStatistics],
-    *,
-    recipe: Recipe,
-    group_size: int,
-    grid_points: int,
+    scheme: Scheme,
     stored: torch.dtype,
 ) -> QuantizedLayer:
     """Quantize the layer's linears and leave the layer computing with what will be ``stored``."""
     dtype = next(layer.parameters()).dtype
     tensors = {name: tensor.to(torch.float32, copy=True) for name, tensor in experts.apart(layer.state_dict()).items()}
-    points = grid_points if recipe.scales else 0
     found, errors = {}, []
     for group in groups:
-        scale, error = search(tensors, group, config, statistics[group.name], group_size=group_size, grid_points=points)
+        scale, error = search(tensors, group, config, statistics[group.name], scheme)
         found[group.name] = storable(tensors, group, scale, stored)
         errors.append(error)
     for group in groups:
@@ -70,7 +68,7 @@ def quantize_layer(
     linears: dict[str, Quantized] = {}
     for number, group in enumerate(groups):
         rounded, errors[number] = round_group(
-            tensors, group, statistics[group.name], found[group.name], errors[number], recipe, group_size
+            tensors, group, statistics[group.name], found[group.name], errors[number], scheme
         )
         linears |= rounded
     others = {name: tensor.to(stored) for name, tensor in tensors.items()}
@@ -85,19 +83,30 @@ def search(
     group: ScaleGroup,
     config: PreTrainedConfig,
     seen: InputStatistics,
-    *,
-    group_size: int,
-    grid_points: int,
+    scheme: Scheme,
 ) -> tuple[torch.Tensor, LinearError]:
     """Return the group's scale [in] and the errors with and without it."""
     stacked = torch.cat([tensors[f"{name}.weight"] for name in group.linears])
     if not seen.tokens:
         return stacked.new_ones(stacked.shape[1]), LinearError(group.name, 0)
-    magnitude = seen.mean_magnitude
-    if group.per_query_group:
-        magnitude = scales.tied_magnitude(magnitude, config.num_attention_heads, config.num_key_value_heads)
-    best = scales.search(stacked, seen, magnitude, group_size=group_size, grid_points=grid_points)
-    return best.scale, LinearError(group.name, seen.tokens, best.alpha, best.error_rounding, best.error_scaled)
+    best = scales.search(
+        stacked,
+        seen.gram,
+        seen.mean_magnitude,
+        partial(_tie, group, config),
+        group_size=scheme.group_size,
+        grid_points=scheme.alpha_grid_points if scheme.recipe.scales else 0,
+        symmetric=scheme.symmetric,
+    )
+    errors = (best.error_rounding, best.error_scaled)
+    return best.scale, LinearError(group.name, seen.tokens, best.family, best.alpha, *errors)
+
+
+def _tie(group: ScaleGroup, config: PreTrainedConfig, values: torch.Tensor) -> torch.Tensor:
+    """Make values [in] equal wherever the group's scale has to be."""
+    if not group.per_query_group:
+        return values
+    return scales.tied(values, config.num_attention_heads, config.num_key_value_heads)
 
 
 def round_group(
@@ -106,20 +115,19 @@ def round_group(
     seen: InputStatistics,
     scale: torch.Tensor,
     error: LinearError,
-    recipe: Recipe,
-    group_size: int,
+    scheme: Scheme,
 ) -> tuple[dict[str, Quantized], LinearError]:
     """Take the group's folded weights out of ``tensors`` and round them together: they share their input."""
     weights = {name: tensors.pop(f"{name}.weight") for name in group.linears}
     stacked = torch.cat(list(weights.values()))
     if seen.tokens:
         gram = seen.gram / scale.unsqueeze(1) / scale
-        rounded = round_weight(stacked, gram, recipe, group_size)
+        rounded = round_weight(stacked, gram, scheme)
         final = row_errors(rounded.quantized.weight() - stacked, gram).sum() / row_errors(stacked, gram).sum()
         error = replace(error, final=float(final), clipped_share=rounded.clipped_share, damping=rounded.damping)
         quantized = rounded.quantized
     else:
-        quantized = quantize(stacked, group_size)
+        quantized = quantize(stacked, scheme.group_size, symmetric=scheme.symmetric)
     linears, start = {}, 0
     for name, weight in weights.items():
         linears[name] = quantized.rows(start, start + len(weight))

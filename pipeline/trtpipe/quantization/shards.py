@@ -14,11 +14,16 @@ INDEX = "model.safetensors.index.json"
 
 
 class ShardWriter:
-    """Writes ``model-00001-of-000NN.safetensors`` and keeps what a killed run needs to go on."""
+    """Writes ``model-00001-of-000NN.safetensors`` and keeps what a killed run needs to go on.
 
-    def __init__(self, folder: Path, layers: int) -> None:
+    Of several ranks only the first one writes shards and reports; each keeps the activations of its own prompts.
+    """
+
+    def __init__(self, folder: Path, layers: int, *, rank: int = 0, ranks: int = 1) -> None:
         self.folder = folder
         self.shards = layers + 1
+        self._rank = rank
+        self._of_rank = f"{rank}-of-{ranks}"
         self.progress = folder / ".progress"
         self.progress.mkdir(exist_ok=True)
 
@@ -26,29 +31,39 @@ class ShardWriter:
         return self.folder / f"model-{shard + 1:05d}-of-{self.shards:05d}.safetensors"
 
     def write(self, shard: int, tensors: dict[str, torch.Tensor]) -> None:
-        _save(tensors, self.path(shard))
+        if self._rank == 0:
+            _save(tensors, self.path(shard))
 
     def keep(self, layer: int, hidden: list[torch.Tensor], report: dict[str, object]) -> None:
         """Note that ``layer`` is finished: its report, and the inputs of the next layer."""
-        (self.progress / f"layer-{layer:03d}.json").write_text(json.dumps(report), encoding="utf-8")
-        _save(
-            {str(index): batch for index, batch in enumerate(hidden)},
-            self.progress / f"hidden-{layer + 1:03d}",
-        )
-        (self.progress / f"hidden-{layer:03d}").unlink(missing_ok=True)
+        if self._rank == 0:
+            report_file = self.progress / f"layer-{layer:03d}.json"
+            report_file.write_text(json.dumps(report), encoding="utf-8")
+        _save({str(index): batch for index, batch in enumerate(hidden)}, self._hidden(layer + 1))
+        # The one before stays: a rank may be killed one layer earlier.
+        self._hidden(layer - 1).unlink(missing_ok=True)
 
-    def resume(self) -> tuple[int, list[torch.Tensor], list[dict[str, object]]] | None:
-        """Return the next layer, its inputs and the reports so far of a killed run, or None."""
-        kept = sorted(self.progress.glob("hidden-???"))
-        if not kept:
-            return None
-        layer = int(kept[-1].name.removeprefix("hidden-"))
-        batches = load_file(kept[-1])
-        reports = [json.loads((self.progress / f"layer-{index:03d}.json").read_text("utf-8")) for index in range(layer)]
-        return layer, [batches[str(index)] for index in range(len(batches))], reports
+    def _hidden(self, layer: int) -> Path:
+        return self.progress / f"hidden-{layer:03d}-{self._of_rank}"
+
+    def kept_layer(self) -> int:
+        """Return the layer whose inputs are kept of a killed run of as many ranks; 0 where there is none."""
+        kept = sorted(self.progress.glob(f"hidden-???-{self._of_rank}"))
+        return int(kept[-1].name.split("-")[1]) if kept else 0
+
+    def resume(self, layer: int) -> tuple[list[torch.Tensor], list[dict[str, object]]]:
+        """Return the kept inputs of a layer, and the reports of those before it."""
+        batches = load_file(self._hidden(layer))
+        reports = [
+            json.loads((self.progress / f"layer-{index:03d}.json").read_text("utf-8"))
+            for index in range(layer if self._rank == 0 else 0)
+        ]
+        return [batches[str(index)] for index in range(len(batches))], reports
 
     def finish(self) -> None:
         """Write the index over all shards and drop the progress files."""
+        if self._rank:
+            return
         weight_map: dict[str, str] = {}
         size_bytes = 0
         for shard in range(self.shards):

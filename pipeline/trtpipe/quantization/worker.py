@@ -6,17 +6,18 @@ import json
 import resource
 import shutil
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import distributed
 
 from trtpipe.core.worker import Events, serve
-from trtpipe.quantization import compressed_tensors, device, experts, kv_range
+from trtpipe.quantization import compressed_tensors, device, experts, kv_range, ranks
 from trtpipe.quantization.forward import Batch, batches, collecting, forward
 from trtpipe.quantization.layer import quantize_layer
-from trtpipe.quantization.recipes import RECIPES
+from trtpipe.quantization.recipes import RECIPES, Scheme
 from trtpipe.quantization.shards import ShardWriter
 from trtpipe.quantization.stack import DecoderStack
 
@@ -31,75 +32,88 @@ COPIED = (
 )
 
 
+@dataclass(frozen=True)
+class Run:
+    """What stays the same over all layers."""
+
+    stack: DecoderStack
+    writer: ShardWriter
+    scheme: Scheme
+    inputs: str
+    kv_scales: Any
+
+
 def work(job: dict[str, Any], events: Events) -> dict[str, Any]:
-    """Quantize. The job: model, prompts, folder, recipe, group_size, alpha_grid_points."""
+    """Quantize. The job: model, prompts, folder, processes, and the fields of ``AwqRecipe``."""
+    return ranks.run(quantize, job, events) if job["processes"] > 1 else quantize(job, events)
+
+
+def quantize(job: dict[str, Any], events: Events) -> dict[str, Any]:
+    """Quantize in this process: alone, or as one of several ranks."""
     torch.manual_seed(0)
     folder, model = Path(job["folder"]), Path(job["model"])
     compute = device.choose()
-    events.note(f"computed on {compute.device} in {str(compute.dtype).removeprefix('torch.')}: {compute.reason}")
-    stack = DecoderStack(model, compute.dtype, compute.device)
-    writer = ShardWriter(folder, stack.layers)
+    events.note(f"computed on {compute}")
+    run = _prepare(job, DecoderStack(model, compute.dtype, compute.device))
     with Path(job["prompts"]).open(encoding="utf-8") as file:
-        tokens = batches(json.loads(line)["ids"] for line in file)
-    kept = writer.resume()
-    first, inputs, reports = kept or (0, [stack.embed(batch.inputs) for batch in tokens], [])
-    hidden = [Batch(states, batch.mask) for states, batch in zip(inputs, tokens, strict=True)]
+        tokens = batches(ranks.share([json.loads(line)["ids"] for line in file]), compute.device)
+    first, hidden, reports = _begin(run, tokens)
     if first:
-        events.note(f"going on at layer {first} of {stack.layers} where an earlier run ended")
-    for index in range(first, stack.layers):
-        events.progress("quantize layer", index, stack.layers)
-        hidden, report = _quantize_one(stack, index, hidden, writer, job)
+        events.note(f"going on at layer {first} of {run.stack.layers} where an earlier run ended")
+    for index in range(first, run.stack.layers):
+        events.progress("quantize layer", index, run.stack.layers)
+        hidden, report = _quantize_one(run, index, hidden)
         reports.append(report)
-        writer.keep(index, [batch.inputs for batch in hidden], report)
-    events.progress("quantize layer", stack.layers, stack.layers)
-    writer.write(stack.layers, {name: tensor.to(device.STORED) for name, tensor in stack.rest().items()})
-    writer.finish()
-    _write_config(stack, folder, job["group_size"])
-    for name in COPIED:
-        if (model / name).is_file():
-            shutil.copyfile(model / name, folder / name)
-    # without the seconds: equal work gives equal bytes
-    layers = [{name: value for name, value in report.items() if name != "seconds"} for report in reports]
-    (folder / "quantization.json").write_text(json.dumps({"layers": layers}, indent=1) + "\n", encoding="utf-8")
+        run.writer.keep(index, [batch.inputs for batch in hidden], report)
+    events.progress("quantize layer", run.stack.layers, run.stack.layers)
+    if ranks.is_first():
+        _finish(run, model, folder, reports)
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "layers": reports,
-        "calibration_tokens": sum(int(batch.mask.sum()) for batch in tokens),
+        "calibration_tokens": ranks.add_up(sum(int(batch.mask.sum()) for batch in tokens)),
+        "computed_on": str(compute),
         "peak_rss_mib": round(peak_mib),
     }
 
 
-def _quantize_one(
-    stack: DecoderStack,
-    index: int,
-    hidden: list[Batch],
-    writer: ShardWriter,
-    job: dict[str, Any],
-) -> tuple[list[Batch], dict[str, object]]:
-    """Quantize layer ``index`` and return the next layer's inputs, which come from the quantized layer."""
+def _prepare(job: dict[str, Any], stack: DecoderStack) -> Run:
+    rank, count = (distributed.get_rank(), distributed.get_world_size()) if distributed.is_initialized() else (0, 1)
+    scheme = Scheme(RECIPES[job["recipe"]], job["group_size"], job["alpha_grid_points"], job["symmetric"])
+    writer = ShardWriter(Path(job["folder"]), stack.layers, rank=rank, ranks=count)
+    return Run(stack, writer, scheme, job["inputs"], job["kv_scales"])
+
+
+def _begin(run: Run, tokens: list[Batch]) -> tuple[int, list[Batch], list[dict[str, object]]]:
+    """Return the first layer to quantize, its inputs, and the reports of those before it."""
+    layer = ranks.agree_on_least(run.writer.kept_layer())
+    inputs, reports = run.writer.resume(layer) if layer else ([run.stack.embed(batch.inputs) for batch in tokens], [])
+    hidden = [Batch(states.to(run.stack.device), batch.mask) for states, batch in zip(inputs, tokens, strict=True)]
+    return layer, hidden, reports
+
+
+def _quantize_one(run: Run, index: int, hidden: list[Batch]) -> tuple[list[Batch], dict[str, object]]:
+    """Quantize layer ``index`` and return the next layer's inputs."""
     started = time.monotonic()
-    layer = stack.layer(index)
+    stack = run.stack
+    layer, arguments = stack.layer(index), stack.arguments(index)
     groups = stack.architecture.groups_of(experts.apart(layer.state_dict()))
-    arguments = stack.arguments(index)
     with collecting(layer, groups) as collector:
-        forward(layer, hidden, arguments, collector)
+        original = forward(layer, hidden, arguments, collector)
+    for statistics in collector.statistics.values():
+        statistics.sum_over_ranks()
     with torch.inference_mode():
         quantized = quantize_layer(
-            layer,
-            groups,
-            stack.config,
-            collector.statistics,
-            recipe=RECIPES[job["recipe"]],
-            group_size=job["group_size"],
-            grid_points=job["alpha_grid_points"],
-            stored=device.STORED,
+            layer, groups, stack.config, collector.statistics, scheme=run.scheme, stored=device.STORED
         )
     seen = kv_range.KvRange()
     setattr(layer.get_submodule("self_attn"), kv_range.ATTRIBUTE, seen)
     hidden = forward(layer, hidden, arguments, seen)
-    prefix = f"model.layers.{index}"
-    tensors = compressed_tensors.layer_tensors(prefix, quantized.linears, quantized.others, seen)
-    writer.write(index, {stack.architecture.stored(name): tensor for name, tensor in tensors.items()})
+    seen.key_amax, seen.value_amax = ranks.agree_on_largest([seen.key_amax, seen.value_amax])
+    tensors = compressed_tensors.layer_tensors(
+        f"model.layers.{index}", quantized.linears, quantized.others, seen, kv_scales=run.kv_scales
+    )
+    run.writer.write(index, {stack.architecture.stored(name): tensor for name, tensor in tensors.items()})
     stack.release(index)
     report: dict[str, object] = {
         "layer": index,
@@ -108,14 +122,25 @@ def _quantize_one(
         "value_amax": seen.value_amax,
         "seconds": round(time.monotonic() - started, 3),
     }
-    return hidden, report
+    return original if run.inputs == "original" else hidden, report
 
 
-def _write_config(stack: DecoderStack, folder: Path, group_size: int) -> None:
-    config = stack.config.to_dict()
-    unquantized = map(stack.architecture.stored, stack.architecture.unquantized)
-    config["quantization_config"] = compressed_tensors.quantization_config(group_size, unquantized)
+def _finish(run: Run, model: Path, folder: Path, reports: list[dict[str, object]]) -> None:
+    """Write what is left once all layers are there: the other weights, the config, the tokenizer, the report."""
+    run.writer.write(run.stack.layers, {name: tensor.to(device.STORED) for name, tensor in run.stack.rest().items()})
+    run.writer.finish()
+    config = run.stack.config.to_dict()
+    unquantized = map(run.stack.architecture.stored, run.stack.architecture.unquantized)
+    config["quantization_config"] = compressed_tensors.quantization_config(
+        run.scheme.group_size, unquantized, symmetric=run.scheme.symmetric
+    )
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    for name in COPIED:
+        if (model / name).is_file():
+            shutil.copyfile(model / name, folder / name)
+    # without the seconds: equal work gives equal bytes
+    layers = [{name: value for name, value in report.items() if name != "seconds"} for report in reports]
+    (folder / "quantization.json").write_text(json.dumps({"layers": layers}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Self-contained HTML pages about results: the drift report and the run overview."""
+"""Self-contained HTML pages about results: the drift report, the calibration quality report and the run overview."""

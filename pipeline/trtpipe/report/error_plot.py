@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from trtpipe.report import layer_frame
 from trtpipe.report.layer_errors import Errors, Family
+from trtpipe.report.layer_frame import HEIGHT, WIDTH
 from trtpipe.report.scale import Scale
 from trtpipe.report.svg import drawing, element
 from trtpipe.report.wording import percent
-
-WIDTH, HEIGHT = 480, 210
-LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 34
-LAYER_TICKS_ABOUT = 6
 
 
 @dataclass(frozen=True)
@@ -26,13 +24,14 @@ class Panel:
 
 
 def panels(families: Sequence[Family]) -> list[Panel]:
-    """Draw every family; a larger error is higher."""
+    """Draw every family; a larger error is higher. A quantizer that reports no errors gives no family."""
+    if not families:
+        return []
     errors = [errors for family in families for errors in family.by_layer.values()]
     highest = max(max(error.plain_rounding, error.awq, error.final) for error in errors)
-    vertical = Scale(0.0, (highest or 1.0) * 100 * 1.05, HEIGHT - BOTTOM, TOP)
     last = max(layer for family in families for layer in family.by_layer)
-    horizontal = Scale(-0.5, last + 0.5, LEFT, WIDTH - RIGHT)
-    frame = _frame(last, horizontal, vertical)
+    vertical, horizontal = layer_frame.up_to(highest * 100), layer_frame.over_layers(last)
+    frame = layer_frame.draw(last, horizontal, vertical, " %")
     return [Panel(family, _plot(family, frame, horizontal, vertical)) for family in families]
 
 
@@ -61,22 +60,3 @@ def _layer(layer: int, errors: Errors, x: float, vertical: Scale) -> Markup:
         element("circle", class_="plain-point", cx=x, cy=plain, r=3),
         element("circle", class_="final-point", cx=x, cy=final, r=3),
     )
-
-
-def _frame(last: int, horizontal: Scale, vertical: Scale) -> list[Markup]:
-    """Draw the axes: per cent up, layers to the right."""
-    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
-    lines = [
-        element(
-            "g",
-            element("line", class_="grid", x1=LEFT, x2=right, y1=vertical.at(tick), y2=vertical.at(tick)),
-            element("text", f"{text} %", x=LEFT - 6, y=vertical.at(tick) + 4, text_anchor="end"),
-        )
-        for tick, text in vertical.ticks()
-    ]
-    layers = [
-        element("text", str(layer), x=horizontal.at(layer), y=bottom + 15, text_anchor="middle")
-        for layer in range(0, last + 1, -(-(last + 1) // LAYER_TICKS_ABOUT))
-    ]
-    name = element("text", "layer", x=(LEFT + right) / 2, y=HEIGHT - 4, text_anchor="middle")
-    return [*lines, element("line", class_="tick", x1=LEFT, x2=right, y1=bottom, y2=bottom), *layers, name]

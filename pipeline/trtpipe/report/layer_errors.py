@@ -14,12 +14,16 @@ class Errors:
     """Squared output errors relative to the outputs.
 
     ``plain_rounding``: without scales; ``awq``: with the searched scales; ``final``: after the whole recipe.
+    ``alpha``: exponent of the scales; ``clipped_share`` of the groups of weights; ``damping``: share of G's mean
+    diagonal that compensated rounding added to it, None without that step.
     """
 
     plain_rounding: float
     awq: float
     final: float
     alpha: float
+    clipped_share: float
+    damping: float | None
 
     @property
     def change(self) -> float:
@@ -59,7 +63,7 @@ def _family(name: str, errors: list[tuple[int, Mapping[str, Any]]]) -> Family:
     seen: dict[int, list[Errors]] = {}
     for layer, error in errors:
         if error["tokens"]:
-            values = Errors(error["plain_rounding"], error["awq"], error["final"], error["alpha"])
+            values = Errors(**{field: error[field] for field in Errors.__dataclass_fields__})
             seen.setdefault(layer, []).append(values)
     return Family(
         name=name,
@@ -75,4 +79,6 @@ def _mean(errors: list[Errors]) -> Errors:
         awq=fmean(error.awq for error in errors),
         final=fmean(error.final for error in errors),
         alpha=fmean(error.alpha for error in errors),
+        clipped_share=fmean(error.clipped_share for error in errors),
+        damping=max((error.damping for error in errors if error.damping is not None), default=None),
     )

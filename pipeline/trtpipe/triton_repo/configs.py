@@ -25,9 +25,14 @@ BLS_INSTANCES = 1
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """Where the local engine runs. ``environment``: absolute path of the Python environment that holds vLLM."""
+    """Where the local engine runs, and what its prompts see.
+
+    ``environment``: absolute path of the Python environment that holds vLLM. ``template_date``: the day (ISO 8601)
+    for a chat template that asks for it, so that served prompts are rendered as those of calibration were.
+    """
 
     environment: str
+    template_date: str
 
 
 def build(engine: LocalEngine) -> dict[str, mc.ModelConfig]:
@@ -35,7 +40,9 @@ def build(engine: LocalEngine) -> dict[str, mc.ModelConfig]:
     tokenizing = {"tokenizer_dir": ENGINE_FOLDER}
     serving = {"gpt_model_path": ENGINE_FOLDER, "EXECUTION_ENV_PATH": engine.environment}
     configs = [
-        _python_model(contract.PREPROCESSING, PREPROCESSING_INSTANCES, tokenizing),
+        _python_model(
+            contract.PREPROCESSING, PREPROCESSING_INSTANCES, tokenizing | {"template_date": engine.template_date}
+        ),
         _python_model(contract.ENGINE, 1, serving),
         _python_model(contract.POSTPROCESSING, POSTPROCESSING_INSTANCES, tokenizing),
         _ensemble(),

@@ -6,6 +6,7 @@ Triton's plain call serves only models that answer exactly once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -41,11 +42,24 @@ def texts(url: str, model: str, inputs: dict[str, Any], *, stream: bool, time_li
         call = GRPCInferenceServiceStub(channel).ModelStreamInfer(iter([request(model, inputs)]), timeout=time_limit_s)
         try:
             for response in call:
+                if response.error_message:
+                    _read_to_its_end(call)
                 yield _text(response, f"{url}/{model}")
         except grpc.RpcError as fault:
             raise _failure(fault, f"{url}/{model}", time_limit_s) from None
         finally:
             call.cancel()
+
+
+def _read_to_its_end(call: Iterator[Any]) -> None:
+    """Wait until the server has ended a refused request.
+
+    Triton 2.51 keeps a request for ever whose client cancels while its last response is on the way; the model is
+    then never unloaded, and a stop lasts until Triton's exit timeout.
+    """
+    with suppress(grpc.RpcError):  # the refusal says more than how the call ended
+        for _ in call:
+            pass
 
 
 def request(model: str, inputs: dict[str, Any]) -> messages.ModelInferRequest:

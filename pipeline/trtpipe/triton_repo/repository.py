@@ -47,6 +47,7 @@ class Packaging(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     execution_environment: str = Field(description="Absolute path of the Python environment that holds vLLM.")
+    template_date: str = Field(description="The day that the chat template sees, the one of calibration (ISO 8601).")
 
 
 def stage(engine: Path, engine_digest: str, packaging: Packaging) -> Stage:
@@ -79,7 +80,7 @@ def modules(model: str) -> list[Path]:
 def _make(making: Making, engine: Path, packaging: Packaging) -> None:
     linked, copied = _link_tree(engine, making.folder / "engine")
     repository = making.folder / "model_repository"
-    built = configs.build(configs.LocalEngine(packaging.execution_environment))
+    built = configs.build(configs.LocalEngine(packaging.execution_environment, packaging.template_date))
     for name, config in built.items():
         version = repository / name / VERSION
         version.mkdir(parents=True)

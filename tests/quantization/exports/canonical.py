@@ -38,7 +38,14 @@ class Memory:
     others: dict[str, torch.Tensor] = field(default_factory=dict)
 
 
-def make(folder: Path, *, symmetric: bool = True, biases: tuple[str, ...] = (), **changes: Any) -> Memory:
+def make(
+    folder: Path,
+    *,
+    symmetric: bool = True,
+    biases: tuple[str, ...] = (),
+    group_size: int = GROUP_SIZE,
+    **changes: Any,
+) -> Memory:
     """Save a checkpoint, a shard a layer. ``biases``: linears that have one."""
     folder.mkdir(parents=True)
     torch.manual_seed(0)
@@ -55,7 +62,7 @@ def make(folder: Path, *, symmetric: bool = True, biases: tuple[str, ...] = (), 
     for layer in range(config["num_hidden_layers"]):
         prefix, tensors = f"model.layers.{layer}", {}
         for name, shape in shapes.items():
-            tensors |= _linear(memory, f"{prefix}.{name}", shape, symmetric)
+            tensors |= _linear(memory, f"{prefix}.{name}", shape, symmetric, group_size)
             if name in biases:
                 memory.others[f"{prefix}.{name}.bias"] = torch.randn(shape[0]).bfloat16()
         for norm in ("input_layernorm", "post_attention_layernorm"):
@@ -68,12 +75,14 @@ def make(folder: Path, *, symmetric: bool = True, biases: tuple[str, ...] = (), 
         rest["lm_head.weight"] = (config["vocab_size"], hidden)
     shards.append({name: torch.randn(shape).bfloat16() for name, shape in rest.items()})
     memory.others |= shards[-1]
-    _save(folder, shards, config, symmetric)
+    _save(folder, shards, config, symmetric, group_size)
     return memory
 
 
-def _linear(memory: Memory, name: str, shape: tuple[int, int], symmetric: bool) -> dict[str, torch.Tensor]:
-    groups = (shape[0], shape[1] // GROUP_SIZE)
+def _linear(
+    memory: Memory, name: str, shape: tuple[int, int], symmetric: bool, group_size: int
+) -> dict[str, torch.Tensor]:
+    groups = (shape[0], shape[1] // group_size)
     signed = torch.randint(-8, 8, shape, dtype=torch.int8)
     scales = (torch.rand(groups) * 0.02 + 0.001).bfloat16()
     packed = {
@@ -89,14 +98,16 @@ def _linear(memory: Memory, name: str, shape: tuple[int, int], symmetric: bool) 
     return packed | {f"{name}.weight_zero_point": pack_to_int32(zeros, 4, packed_dim=0).contiguous()}
 
 
-def _save(folder: Path, shards: list[dict[str, torch.Tensor]], config: dict[str, Any], symmetric: bool) -> None:
+def _save(
+    folder: Path, shards: list[dict[str, torch.Tensor]], config: dict[str, Any], symmetric: bool, group_size: int
+) -> None:
     weight_map = {}
     for number, tensors in enumerate(shards):
         name = f"model-{number + 1:05d}-of-{len(shards):05d}.safetensors"
         save_file(tensors, folder / name, metadata={"format": "pt"})
         weight_map |= dict.fromkeys(tensors, name)
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
-    weights = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": GROUP_SIZE, "symmetric": symmetric}
+    weights = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": group_size, "symmetric": symmetric}
     quantization = {"quant_method": "compressed-tensors", "format": "pack-quantized",
                     "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}}  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config | {"quantization_config": quantization}))

@@ -8,13 +8,15 @@ import torch
 from exports import canonical, readers
 from transformers import AutoConfig
 
+from trtpipe.core.progress import Silent
 from trtpipe.quantization.exports import autoawq
+from trtpipe.quantization.exports.checkpoint import Checkpoint
 from trtpipe.quantization.grid import quantize
 
 
 def test_an_asymmetric_checkpoint_keeps_codes_zero_points_and_scales(tmp_path: Path) -> None:
     memory = canonical.make(tmp_path / "source", symmetric=False, model_type="qwen2", biases=("self_attn.q_proj",))
-    notes = autoawq.export(tmp_path / "source", tmp_path_of(tmp_path, "out"))
+    notes = export(tmp_path)
     found, tensors = readers.autoawq(tmp_path / "out"), readers.folder(tmp_path / "out")
     assert found.keys() == memory.linears.keys()
     for name, quantized in memory.linears.items():
@@ -34,9 +36,11 @@ def test_an_asymmetric_checkpoint_keeps_codes_zero_points_and_scales(tmp_path: P
     ]
 
 
-def tmp_path_of(tmp_path: Path, name: str) -> Path:
-    (tmp_path / name).mkdir()
-    return tmp_path / name
+def export(tmp_path: Path) -> list[str]:
+    (tmp_path / "out").mkdir()
+    planned = autoawq.plan(Checkpoint(tmp_path / "source"))
+    planned.write(tmp_path / "out", Silent())
+    return planned.notes
 
 
 def test_symmetric_codes_get_zero_point_eight() -> None:
@@ -57,7 +61,7 @@ def test_a_word_holds_eight_columns_in_the_layouts_order() -> None:
 
 def test_config_is_what_converter_and_transformers_look_for(tmp_path: Path) -> None:
     canonical.make(tmp_path / "source")
-    autoawq.export(tmp_path / "source", tmp_path_of(tmp_path, "out"))
+    assert "the codes are symmetric, and this layout has zero points: each is 8" in export(tmp_path)
     config = json.loads((tmp_path / "out/config.json").read_text())
     assert config["quantization_config"] == {
         "quant_method": "awq", "version": "gemm", "bits": 4, "group_size": 64, "zero_point": True,
@@ -67,11 +71,3 @@ def test_config_is_what_converter_and_transformers_look_for(tmp_path: Path) -> N
     read = AutoConfig.from_pretrained(tmp_path / "out")
     assert read.rope_parameters["rope_theta"] == 500000.0
     assert (tmp_path / "out/tokenizer.json").is_file()
-
-
-def test_the_conversion_command_names_the_models_script() -> None:
-    command = autoawq.conversion_command("qwen2", Path("in"), Path("out"), tensor_parallel=4, pipeline_parallel=1)
-    assert " ".join(command) == (
-        "python3 examples/models/core/qwen/convert_checkpoint.py --model_dir in --output_dir out "
-        "--dtype float16 --tp_size 4 --pp_size 1"
-    )

@@ -51,7 +51,7 @@ def test_o_14_29568_is_refused_and_29696_offered(tensor_parallel: int) -> None:
     assert caught.value.where == "mlp.fc, mlp.gate, mlp.proj"
     assert caught.value.fix is not None
     assert caught.value.fix.startswith("legal: group 128: TP 1; group 64: TP 1, 2")
-    assert caught.value.fix.endswith("or pad the intermediate size with zeros to 29696")
+    assert caught.value.fix.endswith("or --pad: widen the intermediate size with zeros to 29696")
     assert shared("Qwen2.5-72B", 128, tensor_parallel, pad=True).intermediate == 29696
 
 

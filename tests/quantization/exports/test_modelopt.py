@@ -1,7 +1,7 @@
 """Ours against ModelOpt's export of a tiny Llama and Qwen2, field by field; every difference has its reason here.
 
-`modelopt-0.47.0.json` was made in an environment of its own (see its `environment`): names, types, shapes and config
-keys of each rank's file, ModelOpt's packing of known codes, and which weights its linears hold.
+`modelopt-0.47.0.json` was made by `benchmarks/modelopt_export.py` in an environment of its own: names, types, shapes
+and config keys of each rank's file, ModelOpt's packing of known codes, and which weights its linears hold.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 import torch
+from exports import canonical
 
-from trtpipe.quantization.exports.divide import divide
+from trtpipe.core.progress import Silent
+from trtpipe.quantization.exports import trtllm
+from trtpipe.quantization.exports.checkpoint import Checkpoint
 from trtpipe.quantization.exports.nibbles import pack_row_pairs
-from trtpipe.quantization.exports.streamed import DTYPE_NAMES
-from trtpipe.quantization.exports.tensor_parallel import Division, ModelShape
-from trtpipe.quantization.exports.trtllm_config import trtllm_config
-from trtpipe.quantization.exports.trtllm_layout import LINEARS, model_of
-from trtpipe.quantization.exports.trtllm_tensors import Forms, specs
+from trtpipe.quantization.exports.trtllm_layout import LINEARS
 
 MODELOPT = json.loads((Path(__file__).parent / "modelopt-0.47.0.json").read_text("utf-8"))
 ABSENT = "absent"
@@ -56,14 +55,38 @@ QWEN_CONFIG = {
 }
 
 
-def division(case: dict[str, Any]) -> Division:
-    return divide(
-        ModelShape.of(MODELOPT["hugging_face"]),
-        MODELOPT["group_size"],
+QKV = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folders = {}
+    for model_type in ("llama", "qwen2"):
+        folders[model_type] = tmp_path_factory.mktemp("canonical") / model_type
+        biases = QKV if model_type == "qwen2" else ()
+        changes = MODELOPT["hugging_face"] | {"rope_parameters": None, "model_type": model_type}
+        canonical.make(folders[model_type], biases=biases, group_size=MODELOPT["group_size"], **changes)
+    return folders
+
+
+def export(source: Path, folder: Path, case: dict[str, Any]) -> Path:
+    planned = trtllm.plan(
+        Checkpoint(source),
         tensor_parallel=case["tensor_parallel"],
         pipeline_parallel=case["pipeline_parallel"],
+        dtype="bfloat16",
+        kv_cache="fp8",
         pad_intermediate=False,
     )
+    folder.mkdir()
+    planned.write(folder, Silent())
+    return folder
+
+
+def header(path: Path) -> dict[str, list[Any]]:
+    with path.open("rb") as file:
+        found = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    return {name: [entry["dtype"], entry["shape"]] for name, entry in found.items() if name != "__metadata__"}
 
 
 cases = pytest.mark.parametrize(
@@ -74,14 +97,14 @@ cases = pytest.mark.parametrize(
 
 
 @cases
-def test_tensors_differ_only_where_explained(case: dict[str, Any]) -> None:
-    biased = model_of(case["model_type"]).biases({})
-    forms = Forms(division(case), torch.bfloat16, biased, fp8_kv_cache=True)
+def test_what_we_write_differs_only_where_explained(
+    case: dict[str, Any], checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = export(checkpoints[case["model_type"]], tmp_path / "out", case)
     missing, reshaped = set(), set()
     for group in case["files"]:
         for rank in group["ranks"]:
-            planned = specs(forms, rank // case["tensor_parallel"])
-            ours = {spec.name: [DTYPE_NAMES[spec.dtype], list(spec.shape)] for spec in planned}
+            ours = header(folder / f"rank{rank}.safetensors")
             assert not ours.keys() - group["tensors"].keys()
             missing |= {name.rsplit(".", 1)[1] for name in group["tensors"].keys() - ours.keys()}
             for name, form in ours.items():
@@ -93,14 +116,14 @@ def test_tensors_differ_only_where_explained(case: dict[str, Any]) -> None:
                     assert theirs[1] == [1024 // case["tensor_parallel"], 1024]
     assert missing == TENSORS.keys()
     assert reshaped == SHAPES.keys()
-
-
-@cases
-def test_config_differs_only_where_explained(case: dict[str, Any]) -> None:
-    source = MODELOPT["hugging_face"] | {"model_type": case["model_type"]}
-    ours, theirs = trtllm_config(source, division(case), dtype="bfloat16", fp8_kv_cache=True), case["config"]
+    ours, theirs = json.loads((folder / "config.json").read_text("utf-8")), case["config"]
     different = {key for key in ours.keys() | theirs.keys() if ours.get(key, ABSENT) != theirs.get(key, ABSENT)}
     assert different == CONFIG.keys() | (QWEN_CONFIG.keys() if case["model_type"] == "qwen2" else set())
+
+
+def test_every_division_is_there_for_both_models() -> None:
+    seen = {(case["model_type"], case["tensor_parallel"], case["pipeline_parallel"]) for case in MODELOPT["cases"]}
+    assert seen == {(name, *ranks) for name in ("llama", "qwen2") for ranks in ((1, 1), (2, 1), (8, 1), (2, 2))}
 
 
 def test_codes_are_packed_as_modelopt_packs_them() -> None:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from exports import canonical, readers
 
+from trtpipe.core.progress import Silent
 from trtpipe.errors import ConfigError
 from trtpipe.quantization.exports import trtllm
+from trtpipe.quantization.exports.checkpoint import Checkpoint
 
 QKV = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
 LINEARS = ("attention.qkv", "attention.dense", "mlp.fc", "mlp.gate", "mlp.proj")
@@ -20,7 +22,11 @@ def export(
 ) -> list[str]:
     folder.mkdir()
     chosen = {"dtype": "bfloat16", "kv_cache": "fp8", "pad_intermediate": False, **options}
-    return trtllm.export(source, folder, tensor_parallel=tensor_parallel, pipeline_parallel=pipeline_parallel, **chosen)
+    planned = trtllm.plan(
+        Checkpoint(source), tensor_parallel=tensor_parallel, pipeline_parallel=pipeline_parallel, **chosen
+    )
+    planned.write(folder, Silent())
+    return planned.notes
 
 
 def require_memory(linears: readers.Linears, memory: canonical.Memory) -> None:
@@ -185,13 +191,20 @@ def test_scales_that_float16_rounds_are_counted(tmp_path: Path) -> None:
     assert any(note.startswith("1 scale(s) are too small for float16") for note in notes)
 
 
-def test_a_missing_kv_scale_is_named_and_leaves_no_file_under_its_name(tmp_path: Path) -> None:
+def test_o_22_missing_kv_scales_are_counted_before_anything_is_written(tmp_path: Path) -> None:
     canonical.make(tmp_path / "source")
     index = tmp_path / "source/model.safetensors.index.json"
     index.write_text(index.read_text().replace("layers.1.self_attn.v_scale", "layers.1.self_attn.lost"))
-    with pytest.raises(ConfigError, match=r"layers\.1\.self_attn\.v_scale` is missing"):
+    with pytest.raises(ConfigError, match="KV scales not applied: 1 layers have none that is positive, first layer 1"):
         export(tmp_path / "source", tmp_path / "out", 2)
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize(("kv_cache", "warned"), [("fp8", True), ("model", False)])
+def test_o_21_biased_keys_with_an_fp8_kv_cache_are_warned_of(tmp_path: Path, kv_cache: str, warned: bool) -> None:
+    canonical.make(tmp_path / "source", model_type="qwen2", biases=QKV)
+    notes = export(tmp_path / "source", tmp_path / "out", kv_cache=kv_cache)
+    assert any("biased q, k and v have been seen to fail" in note for note in notes) == warned
 
 
 def test_a_vocabulary_that_is_not_the_embeddings_is_refused(tmp_path: Path) -> None:

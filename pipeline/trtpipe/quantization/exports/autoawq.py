@@ -1,22 +1,23 @@
 """Write AutoAWQ's GEMM layout, which TensorRT-LLM's own convert_checkpoint.py turns into `W4A16_GPTQ`.
 
-From AutoAWQ `awq/modules/linear/gemm.py` (WQLinear_GEMM: tensors, their order), `awq/models/_config.py` (config keys);
-from TensorRT-LLM `examples/models/core/{llama,qwen}/convert_checkpoint.py` (what detects it, options).
+From AutoAWQ `awq/modules/linear/gemm.py` (WQLinear_GEMM: tensors, their order), `awq/models/_config.py` (config keys).
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from trtpipe.core.progress import Reporter
 from trtpipe.quantization.exports import nibbles
 from trtpipe.quantization.exports.checkpoint import Checkpoint
-from trtpipe.quantization.exports.rotary import rotary_of
-from trtpipe.quantization.exports.scales import float16_scales, rounded_note
+from trtpipe.quantization.exports.rotary import older_form
+from trtpipe.quantization.exports.scales import float16_note
 from trtpipe.quantization.exports.trtllm_tensors import cast
 from trtpipe.quantization.grid import SYMMETRIC, Quantized
 from trtpipe.quantization.shards import ShardWriter
@@ -25,7 +26,6 @@ SYMMETRIC_ZERO = -SYMMETRIC[0]
 PACKED, SCALE_SUFFIX = ".weight_packed", ".k_scale"
 REPLACED = (PACKED, ".weight_scale", ".weight_shape", ".weight_zero_point", ".k_scale", ".v_scale")
 COPIED = ("*.jinja", "tokenizer*", "merges.txt", "vocab.json", "special_tokens_map.json", "generation_config.json")
-CONVERTERS = {"llama": "examples/models/core/llama", "qwen2": "examples/models/core/qwen"}
 
 
 def linear_tensors(quantized: Quantized) -> dict[str, torch.Tensor]:
@@ -43,35 +43,43 @@ def linear_tensors(quantized: Quantized) -> dict[str, torch.Tensor]:
     }
 
 
-def export(source: Path, folder: Path) -> list[str]:
-    """Export a canonical checkpoint into ``folder``, a shard a layer; return what was rounded or left out."""
-    checkpoint = Checkpoint(source)
-    writer, rounded = ShardWriter(folder, checkpoint.layers), 0
-    for layer in range(checkpoint.layers):
-        tensors, count = _shard(checkpoint, [name for name in checkpoint.names() if _layer_of(name) == layer])
-        writer.write(layer, tensors)
-        rounded += count
-    writer.write(checkpoint.layers, _shard(checkpoint, [n for n in checkpoint.names() if _layer_of(n) is None])[0])
-    writer.finish()
-    config = json.dumps(awq_config(checkpoint), indent=2, sort_keys=True)
-    (folder / "config.json").write_text(config + "\n", encoding="utf-8")
-    for pattern in COPIED:
-        for path in sorted(source.glob(pattern)):
-            shutil.copyfile(path, folder / path.name)
-    notes = ["norms, embedding and head are float16, the type of this layout"]
+@dataclass(frozen=True)
+class AutoawqExport:
+    """A checkpoint that this layout can hold; ``notes``: what is rounded, expressed otherwise or left out."""
+
+    checkpoint: Checkpoint
+    notes: list[str]
+
+    def write(self, folder: Path, reporter: Reporter) -> None:
+        """Write a shard a layer, then the rest, the index, config.json and the tokenizer."""
+        checkpoint = self.checkpoint
+        writer = ShardWriter(folder, checkpoint.layers)
+        for layer in range(checkpoint.layers):
+            names = [name for name in checkpoint.names() if _layer_of(name) == layer]
+            writer.write(layer, _shard(checkpoint, names))
+            reporter.progress("write layer", layer + 1, checkpoint.layers)
+        writer.write(checkpoint.layers, _shard(checkpoint, [n for n in checkpoint.names() if _layer_of(n) is None]))
+        writer.finish()
+        config = json.dumps(awq_config(checkpoint), indent=2, sort_keys=True)
+        (folder / "config.json").write_text(config + "\n", encoding="utf-8")
+        for pattern in COPIED:
+            for path in sorted(checkpoint.folder.glob(pattern)):
+                shutil.copyfile(path, folder / path.name)
+
+
+def plan(checkpoint: Checkpoint) -> AutoawqExport:
+    """Settle the export of a canonical checkpoint. Raises ConfigError for scales beyond float16."""
+    notes = ["norms, embedding and head are float16, the type of this layout", *float16_note(checkpoint)]
+    if checkpoint.symmetric:
+        notes.append(f"the codes are symmetric, and this layout has zero points: each is {SYMMETRIC_ZERO}")
     if any(name.endswith(SCALE_SUFFIX) for name in checkpoint.names()):
         notes.append("the FP8 KV scales of the checkpoint are left out: this layout has none")
-    return [*notes, rounded_note(rounded)] if rounded else notes
+    return AutoawqExport(checkpoint, notes)
 
 
 def awq_config(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return config.json. Rotary values are written in both forms: transformers 4 reads no `rope_parameters`."""
-    base, scaling = rotary_of(checkpoint.config)
-    return checkpoint.config | {
-        "dtype": "float16",
-        "torch_dtype": "float16",
-        "rope_theta": base,
-        "rope_scaling": scaling,
+    """Return config.json, in the form that transformers 4 reads too: AutoAWQ and TensorRT-LLM stand on it."""
+    return older_form(checkpoint.config, "float16") | {
         "quantization_config": {
             "quant_method": "awq",
             "version": "gemm",
@@ -83,29 +91,16 @@ def awq_config(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
-def conversion_command(
-    model_type: str, folder: Path, output: Path, *, tensor_parallel: int, pipeline_parallel: int
-) -> list[str]:
-    """Return the command, for TensorRT-LLM's source tree, that makes a TensorRT-LLM checkpoint of the export."""
-    return [
-        "python3", f"{CONVERTERS[model_type]}/convert_checkpoint.py",
-        "--model_dir", str(folder), "--output_dir", str(output), "--dtype", "float16",
-        "--tp_size", str(tensor_parallel), "--pp_size", str(pipeline_parallel),
-    ]  # fmt: skip
-
-
-def _shard(checkpoint: Checkpoint, names: list[str]) -> tuple[dict[str, torch.Tensor], int]:
+def _shard(checkpoint: Checkpoint, names: list[str]) -> dict[str, torch.Tensor]:
     tensors: dict[str, torch.Tensor] = {}
-    rounded = 0
     for name in names:
         if name.endswith(PACKED):
             linear = name.removesuffix(PACKED)
-            quantized = checkpoint.linear(linear)
-            rounded += float16_scales(quantized.scales, linear)[1]
-            tensors |= {f"{linear}.{suffix}": tensor for suffix, tensor in linear_tensors(quantized).items()}
+            found = linear_tensors(checkpoint.linear(linear))
+            tensors |= {f"{linear}.{suffix}": tensor for suffix, tensor in found.items()}
         elif not name.endswith(REPLACED):
             tensors[name] = cast(checkpoint.tensor(name), torch.float16, name)
-    return tensors, rounded
+    return tensors
 
 
 def _layer_of(name: str) -> int | None:

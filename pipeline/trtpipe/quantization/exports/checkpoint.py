@@ -67,18 +67,20 @@ class Checkpoint:
         return Quantized(values, scales, zeros[: values.shape[0]])
 
     def kv_scales(self, layer: int) -> tuple[float, float]:
-        """Return the scales of keys and values. Raises ConfigError where one is missing or not positive."""
-        found = []
-        for name in (f"model.layers.{layer}.self_attn.{side}_scale" for side in "kv"):
-            scale = float(self.tensor(name)) if self.has(name) else 0.0
-            if not 0.0 < scale < float("inf"):
-                raise ConfigError(
-                    f"the FP8 KV cache needs a positive scale, `{name}` is {scale if self.has(name) else 'missing'}",
-                    where=str(self.folder),
-                    fix="calibrate again with KV scales, or export for a KV cache in the model's own type",
-                )
-            found.append(scale)
-        return found[0], found[1]
+        """Return the scales of keys and values: not positive where one is missing."""
+        names = (f"model.layers.{layer}.self_attn.{side}_scale" for side in "kv")
+        key, value = (float(self.tensor(name)) if self.has(name) else 0.0 for name in names)
+        return key, value
+
+    def require_kv_scales(self) -> None:
+        """Raise ConfigError where a layer has no positive, finite scales for an FP8 KV cache."""
+        lacking = [layer for layer in range(self.layers) if not 0.0 < min(self.kv_scales(layer)) < float("inf")]
+        if lacking:
+            raise ConfigError(
+                f"KV scales not applied: {len(lacking)} layers have none that is positive, first layer {lacking[0]}",
+                where=str(self.folder),
+                fix="calibrate again, or --kv-cache model: a KV cache in the model's own type",
+            )
 
     def _shard(self, name: str) -> Any:
         if name not in self._shards:

@@ -87,7 +87,8 @@ def _problems(
         if value % step:
             offer = ""
             if width == "intermediate" and advise:
-                offer = f"; or pad the intermediate size with zeros to {padded(value, group_size, tensor_parallel)}"
+                size = padded(value, group_size, tensor_parallel)
+                offer = f"; or --pad: widen the intermediate size with zeros to {size}"
             problems.append(
                 ConfigError(
                     f"the {width} width {value} is no multiple of {step} (group size {group_size} x TP "

@@ -1,4 +1,4 @@
-"""Two and eight int4 codes to a word: the three orders in which the checkpoint layouts keep them."""
+"""Two and eight int4 codes to a word: the three orders in which checkpoint layouts keep them, both ways."""
 
 from __future__ import annotations
 
@@ -27,9 +27,24 @@ def pack_row_pairs(codes: torch.Tensor) -> torch.Tensor:
     return ((nibbles[0::2] & 15) | (nibbles[1::2] << BITS)).view(torch.int8)
 
 
+def unpack_row_pairs(packed: torch.Tensor) -> torch.Tensor:
+    """Unpack what ``pack_row_pairs`` packs: one byte [rows / 2, columns] into signed int8 codes [rows, columns]."""
+    low, high = packed.view(torch.uint8) & 15, packed.view(torch.uint8) >> BITS
+    nibbles = torch.stack([low, high], dim=1).flatten(0, 1).view(torch.int8)
+    return torch.where(nibbles > 7, nibbles - 16, nibbles)
+
+
 def pack_awq(values: torch.Tensor) -> torch.Tensor:
     """Pack int8 values 0..15 [rows, columns] into int32 [rows, columns / 8] in AutoAWQ's order."""
     packed = torch.zeros(values.shape[0], values.shape[1] // PER_INT32, dtype=torch.int32)
     for nibble, column in enumerate(AWQ_ORDER):
         packed |= values[:, column::PER_INT32].to(torch.int32) << (BITS * nibble)
     return packed
+
+
+def unpack_awq(packed: torch.Tensor) -> torch.Tensor:
+    """Unpack int32 [rows, columns / 8] in AutoAWQ's order into int8 values 0..15 [rows, columns]."""
+    values = torch.empty(packed.shape[0], packed.shape[1] * PER_INT32, dtype=torch.int8)
+    for nibble, column in enumerate(AWQ_ORDER):
+        values[:, column::PER_INT32] = (packed >> (BITS * nibble)) & 15
+    return values

@@ -16,3 +16,9 @@ def rotary_of(config: dict[str, Any]) -> tuple[float, dict[str, Any] | None]:
     base = float(parameters.pop("rope_theta", config.get("rope_theta", DEFAULT_BASE)))
     kind = parameters.get("rope_type") or parameters.get("type") or "default"
     return base, None if kind == "default" else {**parameters, "rope_type": kind, "type": kind}
+
+
+def older_form(config: dict[str, Any], dtype: str) -> dict[str, Any]:
+    """Return a config.json that transformers 4 reads as well: it knows no `rope_parameters` and no `dtype`."""
+    base, scaling = rotary_of(config)
+    return config | {"dtype": dtype, "torch_dtype": dtype, "rope_theta": base, "rope_scaling": scaling}

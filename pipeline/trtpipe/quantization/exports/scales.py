@@ -20,8 +20,8 @@ def float16_note(checkpoint: Checkpoint) -> list[str]:
     """Return a note on the scales that an engine in float16 will round, if there are any."""
     suffix = ".weight_scale"
     counts = [float16_scales(checkpoint.tensor(name), name)[1] for name in checkpoint.names() if name.endswith(suffix)]
-    return [rounded_note(sum(counts))] if any(counts) else []
-
-
-def rounded_note(count: int) -> str:
-    return f"{count} scale(s) are too small for float16 and were rounded: weights differ there from other exports"
+    if not any(counts):
+        return []
+    return [
+        f"{sum(counts)} scale(s) are too small for float16 and were rounded: weights differ there from other exports"
+    ]

@@ -2,9 +2,11 @@
 
 ModelOpt writes and TensorRT-LLM `tensorrt_llm/models/modeling_utils.py` (preprocess_perlayer_weights) reads:
 codes int8 [out / 2, in], `weights_scaling_factor` float32 [out, in / group], `prequant_scaling_factor` [in] in the type
-of the model. The last is required for all five linears: `quantization/quantize.py` gives `pre_quant_scale` to each of
-them, `quantization/layers.py` then registers the tensor without a value, and `load` refuses a checkpoint without it.
-Here it is one everywhere, because every scale is folded. Layers count from the first of the rank's stage.
+of the model. The last is required for all five linears, `mlp.fc` and `mlp.gate` included: `quantization/quantize.py`
+(weight_only_groupwise_quantize) gives `pre_quant_scale` to every ColumnLinear and RowLinear that is not excluded,
+`quantization/layers.py` then registers the tensor without a value, and `load` refuses a checkpoint without it
+("Required but not provided tensors"). Here it is one everywhere, because every scale is folded. Layers count from the
+first of the rank's stage.
 """
 
 from __future__ import annotations

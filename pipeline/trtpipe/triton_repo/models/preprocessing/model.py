@@ -19,7 +19,8 @@ class TritonPythonModel:
     def initialize(self, args: dict[str, str]) -> None:
         parameters = json.loads(args["model_config"])["parameters"]
         folder = Path(args["model_repository"]) / parameters["tokenizer_dir"]["string_value"]
-        self.tokenizer = ChatTokenizer.load(folder.resolve())
+        date = parameters["template_date"]["string_value"]
+        self.tokenizer = ChatTokenizer.load(folder.resolve(), date=date)
 
     def execute(self, requests: list[Any]) -> list[Any]:
         return [self._respond(request) for request in requests]

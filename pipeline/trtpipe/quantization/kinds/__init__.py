@@ -1,0 +1,1 @@
+"""Checkpoints whose codes another quantizer has chosen: ModelOpt, AutoAWQ, or whoever made an existing one."""
