@@ -37,7 +37,7 @@ def prompts(model: Path) -> list[list[int]]:
     """Return the ids of the log's first prompts, in its order."""
     settings = Selection(**Prompts(files=[str(SAMPLE)]).model_dump(exclude={"files", "general_file"}))
     log = log_of([SAMPLE], settings)
-    rows = [batch.row(place) for batch in log.batches(log.files[0]) for place in range(len(batch.identities))]
+    rows = [row for batch in log.batches(log.files[0]) for row in batch.rows(list(range(len(batch.identities))))]
     rows.sort(key=lambda row: int(row.place.rpartition(":")[2]))
     tokenizer = tokenizing.load(model, settings.template_date)
     return tokenizer.encode_many([rendered(row, tokenizer) for row in rows[:REQUESTS]])

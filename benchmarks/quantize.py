@@ -4,14 +4,14 @@
     python benchmarks/quantize.py speed MODEL --peer DIR   # ours beside ModelOpt's awq_lite in the environment DIR
     python benchmarks/quantize.py tokens MODEL             # what grows with the calibration tokens
 
-Each writes benchmarks/results/<table>-<CPU or GPU>.json, one row after the other; rows that are there are not measured again.
+Each writes benchmarks/results/<table>-<name>.json, one row after the other; rows that are there are not measured
+again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
 import resource
 import statistics
@@ -165,7 +165,7 @@ def first_layers(model: Path, layers: int, folder: Path) -> Path:
     """Link a model folder under a config with fewer layers."""
     folder.mkdir()
     for path in model.iterdir():
-        os.symlink(path.resolve(), folder / path.name)
+        (folder / path.name).symlink_to(path.resolve())
     config = json.loads((model / "config.json").read_text("utf-8"))
     (folder / "config.json").unlink()
     config["num_hidden_layers"] = layers

@@ -31,6 +31,7 @@ BUDGETS_S = {
     "tests/e2e/test_stop.py": 120.0,
     "tests/quantization/exports/test_modelopt.py": 15.0,
     "tests/quantization/exports/test_same_integers.py": 60.0,
+    "tests/quantization/exports/test_trtllm.py": 15.0,
     "tests/quantization/kinds/test_worker.py": 60.0,
     "tests/release/test_promote.py": 8.0,
     "tests/test_wheel.py": 60.0,

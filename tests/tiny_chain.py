@@ -17,7 +17,8 @@ EMPTY_SAFETENSORS = (2).to_bytes(8, "little") + b"{}"
 def write_config(folder: Path, *, model: Path, prompts: Path, more: str = "") -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "trtpipe.yaml").write_text(
-        f"model: {model}\nprompts:\n  files: [{prompts}]\n  allow_short: true\ntarget: {REPOSITORY / 'engines/local.yaml'}\n{more}"
+        f"model: {model}\nprompts:\n  files: [{prompts}]\n  allow_short: true\n"
+        f"target: {REPOSITORY / 'engines/local.yaml'}\n{more}"
     )
 
 

@@ -39,7 +39,7 @@ def read(*paths: Path, columns: dict[str, str] | None = None, shape: str | None 
         log = log_of(*paths, columns=columns, shape=shape)
         for file in log.files:
             for batch in log.batches(file):
-                found.rows += [batch.row(position) for position in range(len(batch.identities))]
+                found.rows += batch.rows(list(range(len(batch.identities))))
                 found.bad += batch.bad
                 found.fast_rows += batch.fast_rows
                 found.blank_lines += batch.blank_lines

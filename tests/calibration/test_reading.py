@@ -197,8 +197,7 @@ def test_both_paths_measure_alike(documents: list[dict[str, Any]]) -> None:
     with TemporaryDirectory() as folder:
         log = log_of(write_log(Path(folder), b"\n".join(lines)))
         for batch in log.batches(log.files[0]):
-            for position in range(len(batch.identities)):
-                row = batch.row(position)
+            for position, row in enumerate(batch.rows(list(range(len(batch.identities))))):
                 assert batch.identities[position] == rank(row.canonical, 0)
                 assert batch.segments[position] == row.segment
                 assert batch.prompt_characters[position] == row.prompt_characters

@@ -83,6 +83,7 @@ def _count(census: Census, batch: Batch, seen: set[bytes], characters_min: int) 
         batch.response_characters,
         strict=True,
     )
+    wanted: dict[int, bytes] = {}
     for position, (identity, segment, asked, prompt, response) in enumerate(lists):
         if not asked or asked < characters_min:
             dropped[ends.SHORT if asked else ends.BLANK] += 1
@@ -94,7 +95,9 @@ def _count(census: Census, batch: Batch, seen: set[bytes], characters_min: int) 
             census.prompt_characters.append(prompt)
             census.response_characters.append(response)
             if census.pool.wants(identity, segment):
-                census.pool.add(identity, batch.row(position))
+                wanted[position] = identity
+    for identity, row in zip(wanted.values(), batch.rows(list(wanted)), strict=True):
+        census.pool.add(identity, row)
     if len(census.segments) > SEGMENTS_MAX:
         raise ConfigError(
             f"more than {SEGMENTS_MAX} segments: what names a single row or user is no segment",

@@ -19,6 +19,7 @@ from trtpipe.calibration.shapes import SHAPES
 
 # simd-json overflows the stack some thousand levels down, and reads half a surrogate pair as NUL.
 BRACKETS_MAX = 256
+TOOL_START = b'"tool'  # searched for first, for three keys begin so
 LEFT_LINES = 64  # so few lines around a broken one are not worth another attempt
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 DOUBTFUL = r"^(?:\[|\{|(?:true|false|-?[0-9][-+.0-9eE]*)$)"
@@ -65,10 +66,19 @@ class Measured:
     def plain_rows(self) -> int:
         return int(self.frame["plain"].sum())
 
-    def row(self, position: int, row_id: str, place: str) -> Row:
-        found = self.frame.row(position, named=True)
-        messages = tuple(Message(message["role"], message["content"]) for message in found["messages"])
-        return Row(found["id"] or row_id, found["segment"], messages, found["response"], place)
+    def rows(self, positions: list[int], places: list[tuple[str, str]]) -> list[Row]:
+        """Return the rows at these positions with their text. ``places``: id of one without, and its place."""
+        wanted = self.frame.select("id", "segment", "messages", "response")[positions]
+        return [
+            Row(
+                given or row_id,
+                segment,
+                tuple(Message(message["role"], message["content"]) for message in messages),
+                response,
+                place,
+            )
+            for (given, segment, messages, response), (row_id, place) in zip(wanted.iter_rows(), places, strict=True)
+        ]
 
 
 def doubtful_lines(content: bytes, lines: list[bytes], columns: Mapping[str, str]) -> set[int]:
@@ -81,7 +91,8 @@ def doubtful_lines(content: bytes, lines: list[bytes], columns: Mapping[str, str
         # Of a repeated key polars takes the first, every other reader the last.
         or line.count(prompt) + line.count(messages) > 1
     }
-    for key in (_quoted(name, columns) for name in FOREIGN):
+    calls = TOOL_START not in content and "tools" not in columns
+    for key in (_quoted(name, columns) for name in FOREIGN if not (calls and name.startswith("tool"))):
         if key in content:
             found |= {index for index, line in enumerate(lines) if key in line}
     if SURROGATE.search(content):

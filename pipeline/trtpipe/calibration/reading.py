@@ -6,7 +6,7 @@ A batch holds numbers and identities of its rows; a row's text is taken out only
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import IO
@@ -38,14 +38,17 @@ class Batch:
     boms_removed: int = 0
     fast_rows: int = 0
     _measured: frames.Measured | None = None
-    _places: list[tuple[str, str]] = field(default_factory=list)
+    _place: Callable[[int], tuple[str, str]] | None = None
     _rows: list[Row] = field(default_factory=list)
 
-    def row(self, position: int) -> Row:
-        """Return the row at a position of the lists, with its text."""
-        if self._measured is not None and position < self.fast_rows:
-            return self._measured.row(position, *self._places[position])
-        return self._rows[position - self.fast_rows]
+    def rows(self, positions: list[int]) -> list[Row]:
+        """Return the rows at ascending positions of the lists, with their text."""
+        fast = [position for position in positions if position < self.fast_rows]
+        found = []
+        if self._measured is not None and self._place is not None and fast:
+            places = [self._place(self._measured.indices[position]) for position in fast]
+            found = self._measured.rows(fast, places)
+        return found + [self._rows[position - self.fast_rows] for position in positions[len(fast) :]]
 
     def add(self, found: tuple[Row, str] | Bad, seed: int) -> None:
         """Add what the strict reader gave: a row with its shape, or what is wrong with it."""
@@ -61,9 +64,9 @@ class Batch:
         self.shapes[shape] += 1
         self._rows.append(row)
 
-    def add_measured(self, measured: frames.Measured, places: list[tuple[str, str]], seed: int) -> None:
-        """Add the fast path's rows, before any other. ``places``: id and place of each row that it was given."""
-        self._measured, self._places = measured, [places[index] for index in measured.indices]
+    def add_measured(self, measured: frames.Measured, place: Callable[[int], tuple[str, str]], seed: int) -> None:
+        """Add the fast path's rows, before any other. ``place``: index of a row that it was given -> id and place."""
+        self._measured, self._place = measured, place
         self.identities += [rank(text, seed) for text in measured.canonical]
         self.segments += measured.segments
         self.prompt_characters += measured.prompt_characters
@@ -124,8 +127,7 @@ class Log:
             parsed = frames.of_lines([lines[index] for index in given], self.columns) if given else []
             measured = frames.measure(parsed, self.shape)
             if measured is not None:
-                places = [self._place(file, chunk.line + index) for index in given]
-                batch.add_measured(measured, places, self.seed)
+                batch.add_measured(measured, lambda index: self._place(file, chunk.line + given[index]), self.seed)
                 taken = {given[index] for index in measured.indices}
                 left = [index for index in filled if index not in taken]
         for index in left:
