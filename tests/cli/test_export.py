@@ -79,7 +79,7 @@ def test_a_folder_of_something_else_is_not_overwritten(folder: Path) -> None:
 
 
 def test_autoawq_prints_the_conversion(folder: Path) -> None:
-    """O-23: TensorRT-LLM itself calls this layout W4A16_GPTQ; nothing here calls it W4A16_AWQ."""
+    """TensorRT-LLM itself calls this layout W4A16_GPTQ; nothing here calls it W4A16_AWQ."""
     canonical.make(folder / "source", symmetric=False)
     done = run(folder, "--format", "autoawq", "--tensor-parallel", "4", "--out", "out", "--json", "source")
     document = json.loads(done.stdout)

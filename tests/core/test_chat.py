@@ -51,7 +51,7 @@ def folder_with(
 
 
 @pytest.mark.parametrize("template", [TEMPLATE, "{{ bos_token }}" + TEMPLATE], ids=["silent", "writes BOS"])
-def test_bos_comes_once_whoever_adds_it(tmp_path: Path, template: str) -> None:  # O-06
+def test_bos_comes_once_whoever_adds_it(tmp_path: Path, template: str) -> None:
     chat = ChatTokenizer.load(folder_with(tmp_path, template=template, bos_by_tokenizer=True))
     assert chat.encode_chat(USER) == [0, 3, 5, 1, 4]
 
@@ -76,7 +76,7 @@ def test_plain_prompts_get_one_bos(tmp_path: Path) -> None:
     assert chat.encode("test") == [5]
 
 
-def test_pad_falls_back_to_eos_and_says_so(tmp_path: Path) -> None:  # O-08
+def test_pad_falls_back_to_eos_and_says_so(tmp_path: Path) -> None:
     chat = ChatTokenizer.load(folder_with(tmp_path))
     assert (chat.pad_id, chat.pad_source) == (1, "first eos")
 
@@ -92,7 +92,7 @@ def test_special_tokens_map_is_read_too(tmp_path: Path) -> None:
     assert ChatTokenizer.load(folder).pad_id == 2
 
 
-def test_three_eos_ids_are_kept_and_pad_is_one_of_them(tmp_path: Path) -> None:  # O-09
+def test_three_eos_ids_are_kept_and_pad_is_one_of_them(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, settings={"eos_token": None}, config={"eos_token_id": [7, 6, 1]})
     chat = ChatTokenizer.load(folder)
     assert chat.eos_ids == {1, 6, 7}
@@ -151,7 +151,7 @@ def test_a_broken_template_is_named_with_its_line(tmp_path: Path) -> None:
         ChatTokenizer.load(folder_with(tmp_path, template="hello\n{% endif %}"))
 
 
-def test_the_date_is_pinned_and_reported(tmp_path: Path) -> None:  # O-07
+def test_the_date_is_pinned_and_reported(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, template="{{ strftime_now('%d %b %Y') }}")
     assert ChatTokenizer.load(folder, date="2026-07-26").render(USER) == "26 Jul 2026"
     unpinned = ChatTokenizer.load(folder)
@@ -161,7 +161,7 @@ def test_the_date_is_pinned_and_reported(tmp_path: Path) -> None:  # O-07
         ChatTokenizer.load(folder, date="26 Jul 2026")
 
 
-def test_a_date_default_of_the_template_is_reported(tmp_path: Path) -> None:  # O-07
+def test_a_date_default_of_the_template_is_reported(tmp_path: Path) -> None:
     template = "{% if not date_string is defined %}{% set date_string = '26 Jul 2024' %}{% endif %}{{ date_string }}"
     chat = ChatTokenizer.load(folder_with(tmp_path, template=template))
     assert chat.date_variables == {"date_string"}

@@ -60,7 +60,7 @@ def test_a_scale_of_one_is_right_where_the_checkpoint_says_so() -> None:
     assert kv_scale_faults(ones, ones) == []
 
 
-def test_scales_that_are_absent_are_counted_by_layer() -> None:  # O-22
+def test_scales_that_are_absent_are_counted_by_layer() -> None:
     ones = dict.fromkeys(SCALES, 1.0)
     assert kv_scale_faults(ones, {}) == [
         "KV scales not applied: 2 layers have none stored, first model.layers.0.self_attn"
@@ -69,7 +69,7 @@ def test_scales_that_are_absent_are_counted_by_layer() -> None:  # O-22
     assert kv_scale_faults(SCALES, only_k)[0].startswith("KV scales not applied: 2 layers")
 
 
-def test_scales_under_other_names_are_noticed_on_both_sides() -> None:  # O-22
+def test_scales_under_other_names_are_noticed_on_both_sides() -> None:
     renamed = {name.replace("self_attn", "attention"): scale for name, scale in SCALES.items()}
     faults = kv_scale_faults(dict.fromkeys(SCALES, 1.0), renamed)
     assert [fault.split(",")[0] for fault in faults] == [
@@ -108,5 +108,5 @@ def test_sound_answers_pass(answer_ids: list[int], text: str) -> None:
         ([4, 5, 6, 7], "x\ufffdy\ufffd z", "the answer is not valid text"),
     ],
 )
-def test_answers_of_broken_weights_are_noticed(answer_ids: list[int], text: str, fault: str) -> None:  # O-28
+def test_answers_of_broken_weights_are_noticed(answer_ids: list[int], text: str, fault: str) -> None:
     assert answer_faults(answer_ids, text) == [fault]

@@ -13,12 +13,17 @@ from safetensors.torch import load_file
 
 from trtpipe.core import digest
 from trtpipe.errors import ConfigError
-from trtpipe.quantization import worker
+from trtpipe.quantization import device, worker
 from trtpipe.quantization.compressed_tensors import SYMMETRIC
 
 # Sums in another order differ in their last bits, which turns a code that lies between two. Without compensation
 # such a code stands alone; with it the columns that follow answer to it, and the next layer's inputs change.
-FLIPPED_SHARE_MAX = {"awq": 0.001, "awq+clip+round": 0.005}
+# In bfloat16, batches of another shape also round activations differently.
+FLIPPED_SHARE_MAX = {
+    torch.float32: {"awq": 0.001, "awq+clip+round": 0.005},
+    torch.bfloat16: {"awq": 0.02, "awq+clip+round": 0.1},
+}
+ERROR_TOLERANCE = {torch.float32: 0.05, torch.bfloat16: 0.2}
 
 
 class Events:
@@ -59,21 +64,21 @@ def codes(folder: Path) -> torch.Tensor:
     return (torch.cat(packed)[:, None] >> shifts & 15) + SYMMETRIC[0]
 
 
-@pytest.mark.parametrize("recipe", FLIPPED_SHARE_MAX)
+@pytest.mark.parametrize("recipe", ["awq", "awq+clip+round"])
 def test_two_ranks_give_the_codes_of_one_process(tmp_path: Path, recipe: str) -> None:
-    model = tiny.save(tmp_path / "model")
+    model, dtype = tiny.save(tmp_path / "model"), device.choose().dtype
     alone, shared = (made(tmp_path, model, processes, recipe) for processes in (1, 2))
     assert shared["calibration_tokens"] == alone["calibration_tokens"]
     differing = float((codes(alone["folder"]) != codes(shared["folder"])).float().mean())
-    assert differing <= FLIPPED_SHARE_MAX[recipe]
+    assert differing <= FLIPPED_SHARE_MAX[dtype][recipe]
     assert sorted(path.name for path in shared["folder"].iterdir()) == sorted(
         path.name for path in alone["folder"].iterdir()
     )
     for one, other in zip(alone["layers"], shared["layers"], strict=True):
-        assert one["key_amax"] == pytest.approx(other["key_amax"], rel=0.02)
+        assert one["key_amax"] == pytest.approx(other["key_amax"], rel=ERROR_TOLERANCE[dtype])
         for error, again in zip(one["errors"], other["errors"], strict=True):
             assert error["tokens"] == again["tokens"]
-            assert error["final"] == pytest.approx(again["final"], rel=0.05)
+            assert error["final"] == pytest.approx(again["final"], rel=ERROR_TOLERANCE[dtype])
 
 
 def test_a_ranks_fault_is_located_like_any_other(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""O-20: the versions of a quantizer's environment are compared before anything is loaded."""
+"""The versions of a quantizer's environment are compared before anything is loaded."""
 
 from __future__ import annotations
 

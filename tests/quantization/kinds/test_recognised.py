@@ -11,7 +11,7 @@ import pytest
 from trtpipe.errors import ConfigError
 from trtpipe.quantization.kinds.recognised import recognise, require_unquantized
 
-# O-23: the config of a published AutoAWQ checkpoint
+# the config of a published AutoAWQ checkpoint
 AWQ = {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}
 GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 64, "desc_act": False, "sym": True}
 MODELOPT = {"quant_algo": "W4A16_AWQ", "group_size": 64, "has_zero_point": False, "pre_quant_scale": True}
