@@ -25,7 +25,7 @@ BUDGETS_S = {
     "tests/cli/test_run.py": 8.0,
     "tests/core/test_process.py": 20.0,
     "tests/e2e/test_chain.py": 600.0,
-    "tests/e2e/test_faults.py": 300.0,
+    "tests/e2e/test_faults.py": 270.0,
     "tests/e2e/test_routes.py": 200.0,
     "tests/e2e/test_serving.py": 200.0,
     "tests/e2e/test_stop.py": 120.0,
