@@ -17,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -164,7 +165,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", choices=["small", "sample"], default="small")
-    parser.add_argument("--folder", type=Path, default=Path("/tmp/trtpipe-kills"))
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "trtpipe-kills")
     options = parser.parse_args()
     chance = random.Random(options.seed)  # noqa: S311 - no secret
     shutil.rmtree(options.folder, ignore_errors=True)
