@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from typing import Any
 
 REPOSITORY = Path(__file__).parents[1]
 CHAIN_LIMIT_S = 1800
+# Importing vLLM, as tests of it do, sets these for the whole process: one thread for everything it starts.
+SET_BY_VLLM = {"OMP_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"}
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,15 @@ class Result:
 def trtpipe(*arguments: str, folder: Path, limit_s: float = CHAIN_LIMIT_S) -> Result:
     """Run the installed command in a workspace."""
     program = Path(sys.executable).with_name("trtpipe")
+    environment = {name: value for name, value in os.environ.items() if name not in SET_BY_VLLM}
     done = subprocess.run(
-        [program, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=limit_s
+        [program, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=limit_s,
     )
     return Result(done.returncode, done.stdout, done.stderr)
 
