@@ -41,7 +41,9 @@ BUDGETS_S = {
     "tests/quantization/exports/test_trtllm.py": 15.0,
     "tests/quantization/kinds/test_worker.py": 60.0,
     "tests/release/test_promote.py": 8.0,
-    "tests/test_wheel.py": 60.0,
+    "tests/sample/test_stage.py": 25.0,
+    "tests/test_extras.py": 120.0,
+    "tests/test_wheel.py": 90.0,
     "tests/triton_repo/test_detokenizer.py": 8.0,
     "tests/triton_repo/test_supervisor.py": 14.0,
 }
