@@ -9,8 +9,6 @@ import re
 from collections.abc import Callable, Iterable
 from zlib import crc32
 
-from datasketch import MinHash, MinHashLSH
-
 from trtpipe.calibration.row import Row
 
 PERMUTATIONS = 128
@@ -42,6 +40,9 @@ def distinct(
 
     ``limit``: similarity from which a row is a copy; 1 keeps all but rows of equal words.
     """
+    # It brings scipy, which takes a second to import: a run that reuses its prompts should not wait for that.
+    from datasketch import MinHash, MinHashLSH  # noqa: PLC0415
+
     index = MinHashLSH(threshold=max(limit - PROPOSED_BELOW, 0.1), num_perm=PERMUTATIONS)
     kept: list[Row] = []
     seen: list[Shingles] = []
