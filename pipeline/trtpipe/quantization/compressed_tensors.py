@@ -24,7 +24,7 @@ def pack(codes: torch.Tensor) -> torch.Tensor:
     """Pack int4 codes [rows, columns] (int8, -8..7) into int32 [rows, columns/8]; the last word is filled up by 0."""
     nibbles = codes.to(torch.int64) - SYMMETRIC[0]
     filled = torch.nn.functional.pad(nibbles, (0, -codes.shape[1] % NIBBLES_PER_INT32))
-    shifts = torch.arange(0, 32, 4, dtype=torch.int64)
+    shifts = torch.arange(0, 32, 4, dtype=torch.int64, device=codes.device)
     words: torch.Tensor = filled.unflatten(1, (-1, NIBBLES_PER_INT32)) << shifts
     return words.sum(dim=2).to(torch.int32)
 

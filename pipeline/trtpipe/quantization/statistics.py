@@ -47,7 +47,8 @@ class InputStatistics:
             torch.addmm(self.gram, x.T, x, out_dtype=torch.float32, out=self.gram)
         else:
             with rounded_inputs(allowed=x.dtype == torch.bfloat16):
-                self.gram.addmm_(x.float().T, x.float())
+                wide = x.float()
+                self.gram.addmm_(wide.T, wide)
         self.magnitude_sum += x.abs().sum(dim=0, dtype=torch.float32)
         self.tokens += x.shape[0]
 
