@@ -87,13 +87,13 @@ def _pass_on_progress(folder: Path, events: Events, ended: threading.Event) -> N
 
 def share(rows: list[list[int]]) -> list[list[int]]:
     """Return this rank's rows: every n-th of them in the order of their length, so that all have as much to do."""
-    if not distributed.is_initialized():
-        return rows
-    return sorted(rows, key=len)[distributed.get_rank() :: distributed.get_world_size()]
+    rank, count = place()
+    return sorted(rows, key=len)[rank::count] if count > 1 else rows
 
 
-def is_first() -> bool:
-    return not distributed.is_initialized() or distributed.get_rank() == 0
+def place() -> tuple[int, int]:
+    """Return this process's rank and how many ranks there are."""
+    return (distributed.get_rank(), distributed.get_world_size()) if distributed.is_initialized() else (0, 1)
 
 
 def agree_on_least(number: int) -> int:

@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import json
 import resource
-import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import distributed
 
 from trtpipe.core.worker import Events, serve
-from trtpipe.quantization import compressed_tensors, device, experts, kv_range, ranks
+from trtpipe.quantization import companions, compressed_tensors, device, experts, kv_range, ranks
 from trtpipe.quantization.forward import Batch, batches, collecting, forward
 from trtpipe.quantization.layer import quantize_layer
 from trtpipe.quantization.recipes import RECIPES, Scheme
 from trtpipe.quantization.shards import ShardWriter
 from trtpipe.quantization.stack import DecoderStack
-
-COPIED = (
-    "chat_template.jinja",
-    "generation_config.json",
-    "merges.txt",
-    "special_tokens_map.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "vocab.json",
-)
 
 
 @dataclass(frozen=True)
@@ -66,7 +54,7 @@ def quantize(job: dict[str, Any], events: Events) -> dict[str, Any]:
         reports.append(report)
         run.writer.keep(index, [batch.inputs for batch in hidden], report)
     events.progress("quantize layer", run.stack.layers, run.stack.layers)
-    if ranks.is_first():
+    if ranks.place()[0] == 0:
         _finish(run, model, folder, reports)
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
@@ -78,7 +66,7 @@ def quantize(job: dict[str, Any], events: Events) -> dict[str, Any]:
 
 
 def _prepare(job: dict[str, Any], stack: DecoderStack) -> Run:
-    rank, count = (distributed.get_rank(), distributed.get_world_size()) if distributed.is_initialized() else (0, 1)
+    rank, count = ranks.place()
     scheme = Scheme(RECIPES[job["recipe"]], job["group_size"], job["alpha_grid_points"], job["symmetric"])
     writer = ShardWriter(Path(job["folder"]), stack.layers, rank=rank, ranks=count)
     return Run(stack, writer, scheme, job["inputs"], job["kv_scales"])
@@ -129,18 +117,9 @@ def _finish(run: Run, model: Path, folder: Path, reports: list[dict[str, object]
     """Write what is left once all layers are there: the other weights, the config, the tokenizer, the report."""
     run.writer.write(run.stack.layers, {name: tensor.to(device.STORED) for name, tensor in run.stack.rest().items()})
     run.writer.finish()
-    config = run.stack.config.to_dict()
     unquantized = map(run.stack.architecture.stored, run.stack.architecture.unquantized)
-    config["quantization_config"] = compressed_tensors.quantization_config(
-        run.scheme.group_size, unquantized, symmetric=run.scheme.symmetric
-    )
-    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    for name in COPIED:
-        if (model / name).is_file():
-            shutil.copyfile(model / name, folder / name)
-    # without the seconds: equal work gives equal bytes
-    layers = [{name: value for name, value in report.items() if name != "seconds"} for report in reports]
-    (folder / "quantization.json").write_text(json.dumps({"layers": layers}, indent=1) + "\n", encoding="utf-8")
+    scheme = compressed_tensors.quantization_config(run.scheme.group_size, unquantized, symmetric=run.scheme.symmetric)
+    companions.write(run.stack, model, folder, scheme, reports)
 
 
 if __name__ == "__main__":

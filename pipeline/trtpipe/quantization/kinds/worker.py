@@ -17,14 +17,13 @@ import torch
 
 from trtpipe.core.worker import Events, serve
 from trtpipe.errors import ConfigError, ToolFailed
-from trtpipe.quantization import compressed_tensors, device, kv_range
+from trtpipe.quantization import companions, compressed_tensors, device, kv_range
 from trtpipe.quantization.exports.rotary import older_form
 from trtpipe.quantization.forward import Batch, batches, forward
 from trtpipe.quantization.kinds.foreign import Foreign
 from trtpipe.quantization.kinds.recognised import MAKERS, Recognised, recognise
 from trtpipe.quantization.shards import ShardWriter
 from trtpipe.quantization.stack import DecoderStack
-from trtpipe.quantization.worker import COPIED
 
 WORK = ".foreign"
 
@@ -140,16 +139,8 @@ def _require_shapes(layer: torch.nn.Module, state: dict[str, torch.Tensor], fold
 
 
 def _finish(stack: DecoderStack, model: Path, folder: Path, made: Recognised, reports: list[dict[str, object]]) -> None:
-    config = stack.config.to_dict()
-    config["quantization_config"] = compressed_tensors.quantization_config(
-        made.group_size, [], symmetric=made.symmetric
-    )
-    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    for name in COPIED:
-        if (model / name).is_file():
-            shutil.copyfile(model / name, folder / name)
-    layers = [{name: value for name, value in report.items() if name != "seconds"} for report in reports]
-    (folder / "quantization.json").write_text(json.dumps({"layers": layers}, indent=1) + "\n", encoding="utf-8")
+    scheme = compressed_tensors.quantization_config(made.group_size, [], symmetric=made.symmetric)
+    companions.write(stack, model, folder, scheme, reports)
     shutil.rmtree(folder / WORK, ignore_errors=True)
 
 
