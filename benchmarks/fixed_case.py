@@ -34,7 +34,8 @@ def rows(name: str, start: int, end: int) -> list[list[int]]:
 
 
 def open_model(folder: Path) -> Any:
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    where = "cuda" if torch.cuda.is_available() else "cpu"
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).to(where).eval()
 
 
 def expanded(checkpoint: Path, model: Path) -> Any:
@@ -70,9 +71,11 @@ def _weight(tensors: dict[str, torch.Tensor], name: str) -> torch.Tensor:
 
 @torch.inference_mode()
 def score(original: Any, candidates: dict[str, Any], ids: list[list[int]]) -> dict[str, Closeness]:
-    """Score all candidates row by row against the original."""
+    """Score all candidates row by row against the original, in float32."""
+    torch.backends.cuda.matmul.allow_tf32 = False
     seen: dict[str, list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]] = {name: [] for name in candidates}
-    for row in torch.tensor(ids):
+    for one in ids:
+        row = torch.tensor(one, device=original.device)
         before = original(row[None]).logits[0, :-1].log_softmax(dim=1)
         probabilities, observed = before.exp(), row[1:, None]
         for name, candidate in candidates.items():
@@ -84,14 +87,14 @@ def score(original: Any, candidates: dict[str, Any], ids: list[list[int]]) -> di
 
 
 def _closeness(parts: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]) -> Closeness:
-    kl, agrees, surprise = (torch.stack(part) for part in zip(*parts, strict=True))  # [rows, positions]
-    by_row = kl.mean(dim=1)
+    kl, agrees, surprise = zip(*parts, strict=True)  # [positions] each
+    by_row = torch.stack([row.mean() for row in kl])
     return Closeness(
-        kl_nats=round(float(kl.mean()), 5),
+        kl_nats=round(float(torch.cat(kl).mean()), 5),
         kl_standard_error_nats=round(float(by_row.std() / len(by_row) ** 0.5), 5),
-        top1_agreement=round(float(agrees.mean()), 5),
-        perplexity=round(float(surprise.mean().exp()), 3),
-        tokens=kl.numel(),
+        top1_agreement=round(float(torch.cat(agrees).mean()), 5),
+        perplexity=round(float(torch.cat(surprise).mean().exp()), 3),
+        tokens=len(torch.cat(kl)),
     )
 
 

@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 from unittest import mock
 
@@ -24,7 +25,20 @@ import torch
 from safetensors.torch import save_file
 from transformers import Qwen2Config
 
-from trtpipe.quantization import clipping, device, forward, layer, recipes, refit, rounding, scales, stack, statistics
+from trtpipe.quantization import (
+    cholesky,
+    clipping,
+    device,
+    forward,
+    grid,
+    layer,
+    recipes,
+    refit,
+    rounding,
+    scales,
+    stack,
+    statistics,
+)
 from trtpipe.quantization import experts as mixture
 
 SHAPES: dict[str, dict[str, int]] = {
@@ -66,6 +80,7 @@ class OneLayer(stack.DecoderStack):
 
 def model(shape: str, layers: int, folder: Path) -> Path:
     """Write a Qwen2 of a shape with one random layer."""
+    folder.mkdir(exist_ok=True)
     config = Qwen2Config(**SHAPES[shape], num_hidden_layers=layers, vocab_size=VOCABULARY, tie_word_embeddings=True)
     config.architectures = ["Qwen2ForCausalLM"]
     config.save_pretrained(folder)
@@ -94,11 +109,63 @@ def model(shape: str, layers: int, folder: Path) -> Path:
     return folder
 
 
-class Stopwatch:
-    """Seconds by step; a step's own steps are counted in both."""
+def check_kernels() -> None:
+    """Stop unless the GPU's kernels give what the CPU's code gives, but for ties of float32."""
+    if not torch.cuda.is_available():
+        return
+    generator = torch.Generator().manual_seed(2)
+    x = torch.randn(4096, 512, generator=generator) * torch.rand(512, generator=generator).mul(2).exp()
+    weight, scale = torch.randn(300, 512, generator=generator), torch.rand(512, generator=generator) + 0.5
+    gram = x.T @ x
+    for symmetric in (True, False):
+        on_cpu, on_gpu = (
+            _by_each_kernel(weight.to(where), scale.to(where), gram.to(where), symmetric=symmetric)
+            for where in ("cpu", "cuda")
+        )
+        for name, expected in on_cpu.items():
+            differs = (on_gpu[name].cpu().float() - expected.float()).abs() > 0.01 * expected.float().abs() + 1e-3
+            print(f"{name}, symmetric {symmetric}: {float(differs.float().mean()):.5f} differ", flush=True)
+            if differs.float().mean() > 0.02:
+                raise SystemExit(f"{name}: the kernel is wrong")
+    big = torch.randn(9000, 6000, generator=generator).cuda()
+    big = big.T @ big
+    lower, faults = cholesky.lower_factor(big)
+    off = (lower @ lower.T - big).abs().max() / big.diagonal().max()
+    print(f"Cholesky factor by blocks: off by {float(off):.1e}", flush=True)
+    if faults or off > 0.01:
+        raise SystemExit("the Cholesky factor is wrong")
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
+
+def _by_each_kernel(
+    weight: torch.Tensor, scale: torch.Tensor, gram: torch.Tensor, *, symmetric: bool
+) -> dict[str, torch.Tensor]:
+    energy = statistics.OutputEnergy(gram)
+    kept = clipping.search(weight, gram, energy, 64, symmetric=symmetric)
+    laid = grid.fit(weight, 64, symmetric=symmetric)
+    return {
+        "error of rounding": grid.rounding_error(weight, 64, symmetric=symmetric, scale=scale),
+        "clipping": kept,
+        "compensated rounding": rounding.compensated(weight, gram, laid)[0].codes,
+    }
+
+
+def trace(shape: str, layers: int, rows: int, recipe: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        ours(shape, 2, rows, recipe, Path(folder) / "first", steps=False)
+        with torch.profiler.profile(activities=list(torch.profiler.supported_activities())) as seen:
+            ours(shape, layers, rows, recipe, Path(folder) / "second", steps=False)
+    print(seen.key_averages().table(sort_by="self_device_time_total", row_limit=45, max_name_column_width=70))
+
+
+class Stopwatch:
+    """Seconds by step and layer; a step's own steps are counted in both."""
+
+    def __init__(self, layers: int) -> None:
+        self.layer = 0
+        self.seconds: dict[str, list[float]] = defaultdict(lambda: [0.0] * layers)
+
+    def add(self, step: str, seconds: float) -> None:
+        self.seconds[step][self.layer] += seconds
 
     @contextmanager
     def around(self, *places: tuple[Any, str, str]) -> Iterator[None]:
@@ -112,7 +179,7 @@ class Stopwatch:
         def timed(*arguments: Any, **options: Any) -> Any:
             started = gpu_seconds()
             made = function(*arguments, **options)
-            self.seconds[step] += gpu_seconds() - started
+            self.add(step, gpu_seconds() - started)
             return made
 
         return timed
@@ -127,22 +194,23 @@ def ours(shape: str, layers: int, rows: int, recipe: str, folder: Path, *, steps
     hidden = [forward.Batch(opened.embed(one.inputs), one.mask) for one in forward.batches(ids, compute.device)]
     group = 128 if SHAPES[shape]["intermediate_size"] % 128 == 0 else 64
     scheme = recipes.Scheme(recipes.RECIPES[recipe], group, 10, symmetric=True)
-    watch, by_layer = Stopwatch(), []
+    watch, by_layer = Stopwatch(layers), []
     places = [
         (statistics.InputStatistics, "add", "G"),
         (scales, "search", "scale search"),
         (clipping, "search", "clipping"),
-        (rounding, "inverse_factor", "factorisation"),
+        (rounding, "unit_factor", "factorisation"),
         (rounding, "compensated", "compensated rounding, with factorisation"),
         (refit, "refitted", "refit"),
     ]
     with watch.around(*(places if steps else [])):
         for index in range(layers):
+            watch.layer = index
             started = gpu_seconds()
             module, arguments = opened.layer(index), opened.arguments(index)
             loaded = gpu_seconds()
             groups = opened.architecture.groups_of(mixture.apart(module.state_dict()))
-            with forward.collecting(module, groups) as collector:
+            with forward.collecting(module, groups, outputs=False) as collector:
                 forward.forward(module, hidden, arguments, collector)
             collected = gpu_seconds()
             with torch.inference_mode():
@@ -153,18 +221,18 @@ def ours(shape: str, layers: int, rows: int, recipe: str, folder: Path, *, steps
             hidden = forward.forward(module, hidden, arguments)
             ended = gpu_seconds()
             opened.release(index)
-            watch.seconds["load"] += loaded - started
-            watch.seconds["first pass, with G"] += collected - loaded
-            watch.seconds["search and rounding"] += quantized - collected
-            watch.seconds["second pass"] += ended - quantized
+            watch.add("load", loaded - started)
+            watch.add("first pass, with G", collected - loaded)
+            watch.add("search and rounding", quantized - collected)
+            watch.add("second pass", ended - quantized)
             by_layer.append(ended - loaded)
     gpu_gib = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else 0.0
     return {
         "layers": layers, "tokens": rows * TOKENS_PER_ROW, "group_size": group,
         "compute_seconds": round(sum(by_layer), 2),
-        "seconds_per_layer_median": round(sorted(by_layer)[len(by_layer) // 2], 3),
+        "seconds_per_layer_median": round(median(by_layer), 4),
         "seconds_first_layer": round(by_layer[0], 3),
-        "seconds_by_step": {name: round(seconds, 2) for name, seconds in watch.seconds.items()},
+        "seconds_per_layer_by_step": {name: round(median(seconds), 4) for name, seconds in watch.seconds.items()},
         "gpu_peak_gib": round(gpu_gib, 1),
         "host_peak_gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 1),
     }  # fmt: skip
@@ -223,7 +291,12 @@ def main() -> None:
     parser.add_argument("--recipe", choices=recipes.RECIPES, default="awq+clip+round")
     parser.add_argument("--steps", action="store_true", help="time each step")
     parser.add_argument("--peer", action="store_true")
+    parser.add_argument("--trace", action="store_true", help="print what the GPU spends its time on, and stop")
     options = parser.parse_args()
+    check_kernels()
+    if options.trace:
+        trace(options.shape, options.layers, options.rows, options.recipe)
+        return
     document = json.loads(options.out.read_text("utf-8")) if options.out.is_file() else {"rows": {}, "anchors": []}
     document["environment"] = {"computed_on": str(device.choose()), "torch": torch.__version__}
     document["anchors"].append({"bf16_tflops": anchor_tflops(), "at": time.strftime("%Y-%m-%d %H:%M:%S")})

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from trtpipe.quantization import refit, rounding
-from trtpipe.quantization.grid import fit, quantize
+from trtpipe.quantization.grid import Grid, fit, quantize
 from trtpipe.quantization.recipes import RECIPES, Scheme, round_weight
-from trtpipe.quantization.statistics import row_errors
+from trtpipe.quantization.statistics import OutputEnergy
 
 
 def correlated_inputs(width: int = 128) -> torch.Tensor:
@@ -29,7 +29,7 @@ def test_each_step_brings_the_outputs_closer(*, symmetric: bool) -> None:
     errors = []
     for name in ("rtn", "awq+clip", "awq+clip+round"):
         rounded = round_weight(weight, gram, scheme(name, symmetric=symmetric)).quantized
-        errors.append(float(row_errors(rounded.weight() - weight, gram).sum()))
+        errors.append(float(OutputEnergy(gram).of_rows(rounded.weight() - weight).sum()))
     assert errors[0] > errors[1] > 2 * errors[2]
 
 
@@ -38,7 +38,8 @@ def test_clipping_never_makes_a_row_worse() -> None:
     gram, weight = x.T @ x, torch.randn(48, 128)
     plain = round_weight(weight, gram, scheme("awq")).quantized.weight()
     clipped = round_weight(weight, gram, scheme("awq+clip")).quantized.weight()
-    assert (row_errors(clipped - weight, gram) <= row_errors(plain - weight, gram) * (1 + 1e-5)).all()
+    energy = OutputEnergy(gram)
+    assert (energy.of_rows(clipped - weight) <= energy.of_rows(plain - weight) * (1 + 1e-5)).all()
 
 
 def test_without_correlation_compensation_is_plain_rounding() -> None:
@@ -59,14 +60,43 @@ def test_the_damping_is_raised_for_a_singular_gram_matrix_and_reported() -> None
     assert torch.isfinite(compensated.weight()).all()
 
 
-@pytest.mark.parametrize("size", [64, 96, 1100])
-def test_the_factor_is_that_of_the_inverse(size: int) -> None:
-    x = torch.randn(size * 3, size, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+def test_the_factor_is_that_of_the_ordered_gram_matrix() -> None:
+    x = torch.randn(300, 96, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     gram = x.T @ x
-    upper, damping = rounding.inverse_factor(gram)
-    damped = gram + damping * gram.diagonal().mean() * torch.eye(size)
-    assert torch.equal(upper, upper.triu())
-    torch.testing.assert_close(upper.T @ upper @ damped, torch.eye(size, dtype=torch.float64), rtol=0, atol=1e-9)
+    order = gram.diagonal().argsort(descending=True)
+    factor, damping = rounding.unit_factor(gram, order)
+    damped = gram[order][:, order] + damping * gram.diagonal().mean() * torch.eye(96, dtype=torch.float64)
+    assert torch.equal(factor, factor.triu())
+    assert torch.equal(factor.diagonal(), torch.ones(96, dtype=torch.float64))
+    inverse = torch.linalg.solve_triangular(factor, torch.eye(96, dtype=torch.float64), upper=True)
+    energies = inverse @ damped @ inverse.T  # diagonal: D squared
+    torch.testing.assert_close(energies, energies.diagonal().diag(), rtol=0, atol=1e-9)
+
+
+def gptq(weight: torch.Tensor, gram: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Codes by the published algorithm: columns one by one, with the Cholesky factor of the inverse."""
+    order = gram.diagonal().argsort(descending=True)
+    damped = gram[order][:, order] + rounding.DAMPING_SHARE * gram.diagonal().mean() * torch.eye(len(gram))
+    upper = torch.linalg.cholesky(torch.linalg.inv(damped.double()), upper=True).float()
+    remaining, codes = weight[:, order].clone(), torch.empty_like(weight)
+    for column, source in enumerate(order.tolist()):
+        scale, zero = (part[:, source // grid.group_size] for part in (grid.scales, grid.zeros))
+        codes[:, source] = grid.codes(remaining[:, column].clone(), scale, zero)
+        error = (remaining[:, column] - (codes[:, source] - zero) * scale) / upper[column, column]
+        remaining[:, column + 1 :] -= torch.outer(error, upper[column, column + 1 :])
+    return codes
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_the_codes_are_those_of_gptq(*, symmetric: bool) -> None:
+    x = correlated_inputs(width=640)
+    gram, weight = x.T @ x, torch.randn(24, 640, generator=torch.Generator().manual_seed(3))
+    grid = fit(weight, 64, symmetric=symmetric)
+    compensated, _ = rounding.compensated(weight, gram, grid)
+    # A value half-way between two codes can fall on either side; what follows in its row then differs too.
+    rows_alike = (compensated.codes == gptq(weight, gram, grid)).all(dim=1)
+    assert rows_alike.float().mean() > 0.9
+    assert (compensated.codes != grid.nearest(weight).codes).float().mean() > 0.1
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -74,10 +104,12 @@ def test_refitted_scales_never_make_a_row_worse(*, symmetric: bool) -> None:
     x = correlated_inputs()
     gram, weight = x.T @ x, torch.randn(48, 128, generator=torch.Generator().manual_seed(1))
     rounded = quantize(weight, 64, symmetric=symmetric)
-    better = refit.refitted(weight, rounded, gram)
+    energy = OutputEnergy(gram)
+    better, errors = refit.refitted(weight, rounded, gram, energy)
     assert torch.equal(better.codes, rounded.codes)
-    before, after = (row_errors(one.weight() - weight, gram) for one in (rounded, better))
+    before, after = (energy.of_rows(one.weight() - weight) for one in (rounded, better))
     assert (after <= before).all()
+    torch.testing.assert_close(errors, after)
     assert float(after.sum()) < 0.95 * float(before.sum())
 
 
@@ -85,6 +117,6 @@ def test_a_group_without_codes_keeps_its_scale() -> None:
     weight = torch.randn(4, 128)
     weight[:, 64:] = 0
     rounded = quantize(weight, 64)
-    better = refit.refitted(weight, rounded, torch.eye(128))
+    better, _ = refit.refitted(weight, rounded, torch.eye(128), OutputEnergy(torch.eye(128)))
     assert torch.isfinite(better.weight()).all()
     assert (better.scales > 0).all()

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from trtpipe.quantization import scales
-from trtpipe.quantization.statistics import InputStatistics
+from trtpipe.quantization.grid import quantize
+from trtpipe.quantization.statistics import InputStatistics, OutputEnergy
 
 
 def search(weight: torch.Tensor, statistics: InputStatistics, grid_points: int) -> scales.Found:
@@ -37,9 +38,10 @@ def test_the_error_from_statistics_is_the_error_on_the_tokens() -> None:
     statistics = InputStatistics(64, x.device)
     statistics.add(x)
     scale = scales.balanced(statistics.mean_magnitude, 0.5)
-    rounded = scales.quantize(weight * scale, 64).weight() / scale
+    rounded = quantize(weight * scale, 64).weight() / scale
     on_tokens = float((x @ (rounded - weight).T).square().sum())
-    assert scales.output_error(weight, scale, statistics.gram, 64, symmetric=True) == pytest.approx(on_tokens, rel=1e-3)
+    error = scales.output_error(weight, scale, OutputEnergy(statistics.gram), 64, symmetric=True)
+    assert float(error) == pytest.approx(on_tokens, rel=1e-3)
 
 
 def test_no_grid_points_is_plain_rounding() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from trtpipe.quantization.statistics import InputStatistics, row_errors
+from trtpipe.quantization.statistics import InputStatistics, OutputEnergy
 
 
 def test_output_energy_equals_a_pass_over_the_tokens() -> None:
@@ -13,7 +13,10 @@ def test_output_energy_equals_a_pass_over_the_tokens() -> None:
     assert statistics.tokens == 35
     torch.testing.assert_close(statistics.mean_magnitude, x.abs().mean(dim=0))
     torch.testing.assert_close(
-        float(row_errors(weight, statistics.gram).sum()), float((x @ weight.T).square().sum()), rtol=1e-4, atol=0
+        float(OutputEnergy(statistics.gram).of_rows(weight).sum()),
+        float((x @ weight.T).square().sum()),
+        rtol=1e-4,
+        atol=0,
     )
 
 
@@ -27,3 +30,11 @@ def test_bfloat16_inputs_are_accumulated_in_float32() -> None:
     ]  # bfloat16 would have 1000 too, 1001 not
     statistics.add(ones[:1])
     assert statistics.gram[0, 0] == 1001.0
+
+
+def test_g_is_whole_at_any_width() -> None:
+    for width in (1, 3, 7, 66):
+        x = torch.randn(50, width)
+        statistics = InputStatistics(width, x.device)
+        statistics.add(x)
+        torch.testing.assert_close(statistics.gram, x.T @ x)

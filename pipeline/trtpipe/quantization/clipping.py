@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import torch
 
-from trtpipe.quantization.grid import ASYMMETRIC, SYMMETRIC, fit
-from trtpipe.quantization.statistics import diagonal_blocks, row_errors
+from trtpipe.quantization.grid import ASYMMETRIC, SYMMETRIC, rounding_error
+from trtpipe.quantization.statistics import OutputEnergy, diagonal_blocks
 
 # Bounds what is in memory beside the weight itself.
 ROWS_AT_ONCE = 8192
@@ -18,12 +18,14 @@ ROWS_AT_ONCE = 8192
 KEPT_SHARES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6)
 
 
-def search(weight: torch.Tensor, gram: torch.Tensor, group_size: int, *, symmetric: bool) -> torch.Tensor:
-    """Return the share to keep [out, in / group_size] for a float32 weight [out, in]."""
+def search(
+    weight: torch.Tensor, gram: torch.Tensor, energy: OutputEnergy, group_size: int, *, symmetric: bool
+) -> torch.Tensor:
+    """Return the share to keep [out, in / group_size] for a float32 weight [out, in]. ``energy``: that of ``gram``."""
     blocks = diagonal_blocks(gram, group_size)
     best_shares = _on_gpu if weight.is_cuda else _one_by_one
     parts = [
-        _keep_where_it_helps(rows, gram, best_shares(rows, blocks, symmetric), group_size, symmetric=symmetric)
+        _keep_where_it_helps(rows, energy, best_shares(rows, blocks, symmetric), group_size, symmetric=symmetric)
         for rows in weight.split(ROWS_AT_ONCE)
     ]
     return torch.cat(parts)
@@ -35,8 +37,8 @@ def _one_by_one(weight: torch.Tensor, blocks: torch.Tensor, symmetric: bool) -> 
     kept = weight.new_ones(len(weight), groups)
     least = torch.full_like(kept, torch.inf)
     for share in KEPT_SHARES:
-        grid = fit(weight, size, symmetric=symmetric, kept=torch.full_like(kept, share))
-        error = (grid.nearest(weight).weight() - weight).reshape(-1, groups, size).transpose(0, 1)
+        error = rounding_error(weight, size, symmetric=symmetric, kept=torch.full_like(kept, share))
+        error = error.reshape(-1, groups, size).transpose(0, 1)
         group_error = ((error @ blocks) * error).sum(dim=2).T
         kept[group_error < least] = share
         least = torch.minimum(group_error, least)
@@ -51,9 +53,8 @@ def _on_gpu(weight: torch.Tensor, blocks: torch.Tensor, symmetric: bool) -> torc
 
 
 def _keep_where_it_helps(
-    weight: torch.Tensor, gram: torch.Tensor, kept: torch.Tensor, group_size: int, *, symmetric: bool
+    weight: torch.Tensor, energy: OutputEnergy, kept: torch.Tensor, group_size: int, *, symmetric: bool
 ) -> torch.Tensor:
-    clipped = fit(weight, group_size, symmetric=symmetric, kept=kept).nearest(weight).weight()
-    whole = fit(weight, group_size, symmetric=symmetric).nearest(weight).weight()
-    helps = row_errors(clipped - weight, gram) < row_errors(whole - weight, gram)
-    return torch.where(helps.unsqueeze(1), kept, torch.ones_like(kept))
+    clipped = energy.of_rows(rounding_error(weight, group_size, symmetric=symmetric, kept=kept))
+    whole = energy.of_rows(rounding_error(weight, group_size, symmetric=symmetric))
+    return torch.where((clipped < whole).unsqueeze(1), kept, torch.ones_like(kept))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
-from triton.language.extra import libdevice
+
+from trtpipe.quantization.grid_kernel import nearest
 
 ROWS_PER_PROGRAM = 64
 
@@ -21,7 +22,7 @@ def best_shares(
     choices = torch.tensor(shares, device=weight.device)
     kept = torch.empty(rows, groups, device=weight.device)
     grid = (triton.cdiv(rows, ROWS_PER_PROGRAM), groups)
-    _kernel[grid](
+    _best_shares[grid](
         weight.contiguous(), blocks, choices, kept, rows, groups, *limits,
         CHOICES=len(shares), SYMMETRIC=limits[0] < 0, ROWS=ROWS_PER_PROGRAM, SIZE=size, num_warps=8,
     )  # fmt: skip
@@ -29,7 +30,7 @@ def best_shares(
 
 
 @triton.jit  # type: ignore[untyped-decorator] # Triton is not typed
-def _kernel(  # type: ignore[no-untyped-def]
+def _best_shares(  # type: ignore[no-untyped-def]
     weight, blocks, choices, kept, rows, groups, low, high,
     CHOICES: tl.constexpr, SYMMETRIC: tl.constexpr, ROWS: tl.constexpr, SIZE: tl.constexpr,
 ):  # fmt: skip
@@ -44,18 +45,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     best = tl.full([ROWS], 1.0, tl.float32)
     for choice in range(CHOICES):
         share = tl.load(choices + choice)
-        if SYMMETRIC:
-            bottom = tl.zeros([ROWS], tl.float32)
-            scale = tl.max(tl.abs(values), 1) * share / high
-        else:
-            bottom = tl.minimum(tl.min(values, 1), 0.0) * share
-            scale = (tl.maximum(tl.max(values, 1), 0.0) * share - bottom) / high
-        scale = scale.to(tl.bfloat16).to(tl.float32)
-        scale = tl.where(scale == 0.0, 1.0, scale)
-        zero = tl.minimum(tl.maximum(libdevice.rint(-bottom / scale), 0.0), 15.0)
-        code = libdevice.rint(values / scale[:, None]) + zero[:, None]
-        code = tl.minimum(tl.maximum(code, low), high)
-        error = (code - zero[:, None]) * scale[:, None] - values
+        error = nearest(values, tl.zeros([ROWS], tl.float32) + share, low, high, SYMMETRIC) - values
         total = tl.sum(tl.dot(error, block, input_precision="tf32") * error, 1)
         best = tl.where(total < least, share, best)
         least = tl.minimum(total, least)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +15,8 @@ from trtpipe.quantization import experts
 from trtpipe.quantization.architectures import ScaleGroup
 from trtpipe.quantization.statistics import InputStatistics
 
-TOKENS_PER_BATCH = 4096
+# On a GPU the batches are larger, because starting its kernels costs more than a batch's memory.
+TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 16384}
 # Every new shape costs a CPU kernel of its own in time and memory, so lengths are rounded up to few of them.
 LENGTH_STEP = 64
 
@@ -45,7 +46,7 @@ def batches(rows: Iterable[list[int]], device: torch.device) -> list[Batch]:
         by_length[-(-len(ids) // LENGTH_STEP) * LENGTH_STEP].append(ids)
     made = []
     for length, members in sorted(by_length.items()):
-        step = max(1, TOKENS_PER_BATCH // length)
+        step = max(1, TOKENS_PER_BATCH[device.type] // length)
         made += [_batch(members[start : start + step], length, device) for start in range(0, len(members), step)]
     return made
 
@@ -62,21 +63,32 @@ def forward(
     arguments: Callable[[torch.Tensor], dict[str, Any]],
     watcher: Watcher | None = None,
 ) -> list[Batch]:
-    """Return the layer's outputs as the next layer's inputs. ``arguments``: `DecoderStack.arguments` of the layer."""
+    """Return the layer's outputs as the next layer's inputs. ``arguments``: `DecoderStack.arguments` of the layer.
+
+    There are none where the watcher has seen enough before they were computed.
+    """
     outputs = []
     with torch.inference_mode():
         for batch in hidden:
             if watcher is not None:
                 watcher.mask = batch.mask
-            output = layer(batch.inputs, **arguments(batch.inputs))
+            try:
+                output = layer(batch.inputs, **arguments(batch.inputs))
+            except Enough:
+                continue
             outputs.append(replace(batch, inputs=output[0] if isinstance(output, tuple) else output))
     return outputs
+
+
+class Enough(Exception):  # noqa: N818 # not a fault
+    """All inputs have been seen: what the layer would make of the last one is not asked for."""
 
 
 class Collector:
     """A watcher that accumulates the statistics of each scale group's input."""
 
     def __init__(self) -> None:
+        self.last: InputStatistics | None = None
         self.mask = torch.empty(0)
         self.statistics: dict[str, InputStatistics] = {}
         self._experts: dict[int, InputStatistics] = {}
@@ -91,6 +103,8 @@ class Collector:
     def see(self, seen: InputStatistics, inputs: torch.Tensor) -> None:
         """Take in inputs [..., width] of all tokens."""
         seen.add(inputs.flatten(0, -2)[self.mask.flatten()])
+        if seen is self.last:
+            raise Enough
 
     def see_expert(self, expert: int, inputs: torch.Tensor, tokens: torch.Tensor) -> None:
         """Take in inputs [n, width] of the tokens [n] that an expert got."""
@@ -98,8 +112,8 @@ class Collector:
 
 
 @contextmanager
-def collecting(layer: torch.nn.Module, groups: Iterable[ScaleGroup]) -> Iterator[Collector]:
-    """Collect the statistics of the groups' inputs during forward passes."""
+def collecting(layer: torch.nn.Module, groups: Sequence[ScaleGroup], *, outputs: bool = True) -> Iterator[Collector]:
+    """Collect the statistics of the groups' inputs during forward passes; without ``outputs`` they end with those."""
     collector = Collector()
     weights = experts.apart(layer.state_dict())
     with ExitStack() as watching:
@@ -112,6 +126,8 @@ def collecting(layer: torch.nn.Module, groups: Iterable[ScaleGroup]) -> Iterator
             else:
                 setattr(module, experts.ATTRIBUTE, collector.see_expert)
                 watching.callback(setattr, module, experts.ATTRIBUTE, None)
+        if not outputs and groups[-1].expert is None:
+            collector.last = collector.statistics[groups[-1].name]
         yield collector
 
 

@@ -57,11 +57,6 @@ class Grid:
         """Return the nearest codes (as floats) under scales and zeros that broadcast to ``values``."""
         return (values / scales).round_().add_(zeros).clamp_(*self.limits)
 
-    def columns(self, order: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return scale and zero point of each input column [out, in], columns in ``order``."""
-        groups = order // self.group_size
-        return self.scales[:, groups], self.zeros[:, groups]
-
     def nearest(self, weight: torch.Tensor) -> Quantized:
         """Round a float32 weight [out, in] to the nearest grid points."""
         codes = self.codes(grouped(weight, self.group_size), self.scales.unsqueeze(2), self.zeros.unsqueeze(2))
@@ -102,3 +97,26 @@ def grouped(matrix: torch.Tensor, group_size: int) -> torch.Tensor:
 def quantize(weight: torch.Tensor, group_size: int, *, symmetric: bool = True) -> Quantized:
     """Round a float32 weight [out, in] to the nearest points of a grid over its whole range."""
     return fit(weight, group_size, symmetric=symmetric).nearest(weight)
+
+
+def rounding_error(
+    weight: torch.Tensor,
+    group_size: int,
+    *,
+    symmetric: bool,
+    scale: torch.Tensor | None = None,
+    kept: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return what rounding changes in a float32 weight [out, in], in bfloat16 on a GPU.
+
+    ``scale`` [in] multiplies the columns before rounding and divides them afterwards; ``kept``: see `fit`.
+    """
+    if weight.is_cuda:
+        from trtpipe.quantization import grid_kernel  # noqa: PLC0415 # needs Triton's compiler
+
+        limits = SYMMETRIC if symmetric else ASYMMETRIC
+        error: torch.Tensor = grid_kernel.rounding_error(weight, scale, kept, group_size, limits)
+        return error
+    scaled = weight if scale is None else weight * scale
+    rounded = fit(scaled, group_size, symmetric=symmetric, kept=kept).nearest(scaled).weight()
+    return (rounded if scale is None else rounded.div_(scale)).sub_(weight)

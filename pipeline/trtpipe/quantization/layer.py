@@ -13,7 +13,7 @@ from trtpipe.quantization import experts, scales
 from trtpipe.quantization.architectures import ScaleGroup
 from trtpipe.quantization.grid import Quantized, quantize
 from trtpipe.quantization.recipes import Scheme, round_weight
-from trtpipe.quantization.statistics import InputStatistics, row_errors
+from trtpipe.quantization.statistics import InputStatistics
 
 # What a norm multiplies by, over its stored weight.
 NORM_OFFSETS = {"norm": 0.0, "norm plus one": 1.0}
@@ -123,8 +123,7 @@ def round_group(
     if seen.tokens:
         gram = seen.gram / scale.unsqueeze(1) / scale
         rounded = round_weight(stacked, gram, scheme)
-        final = row_errors(rounded.quantized.weight() - stacked, gram).sum() / row_errors(stacked, gram).sum()
-        error = replace(error, final=float(final), clipped_share=rounded.clipped_share, damping=rounded.damping)
+        error = replace(error, final=rounded.error, clipped_share=rounded.clipped_share, damping=rounded.damping)
         quantized = rounded.quantized
     else:
         quantized = quantize(stacked, scheme.group_size, symmetric=scheme.symmetric)

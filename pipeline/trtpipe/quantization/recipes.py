@@ -8,6 +8,7 @@ import torch
 
 from trtpipe.quantization import clipping, refit, rounding
 from trtpipe.quantization.grid import Quantized, fit
+from trtpipe.quantization.statistics import OutputEnergy
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,14 @@ class Scheme:
 
 @dataclass(frozen=True)
 class Rounded:
-    """A rounded weight; the share of groups that were clipped; the damping of G, None without compensation."""
+    """A rounded weight, and how it came about.
+
+    ``error``: relative squared output error; ``clipped_share``: of the groups; ``damping`` of G, None without
+    compensation.
+    """
 
     quantized: Quantized
+    error: float
     clipped_share: float
     damping: float | None
 
@@ -49,10 +55,15 @@ class Rounded:
 def round_weight(weight: torch.Tensor, gram: torch.Tensor, scheme: Scheme) -> Rounded:
     """Round a float32 weight [out, in] (scales folded in) for inputs with Gram matrix ``gram`` [in, in]."""
     size, symmetric = scheme.group_size, scheme.symmetric
-    kept = clipping.search(weight, gram, size, symmetric=symmetric) if scheme.recipe.clip else None
+    energy = OutputEnergy(gram)
+    kept = clipping.search(weight, gram, energy, size, symmetric=symmetric) if scheme.recipe.clip else None
     grid = fit(weight, size, symmetric=symmetric, kept=kept)
     clipped_share = 0.0 if kept is None else float((kept < 1).float().mean())
-    if not scheme.recipe.compensate:
-        return Rounded(grid.nearest(weight), clipped_share, None)
-    quantized, damping = rounding.compensated(weight, gram, grid)
-    return Rounded(refit.refitted(weight, quantized, gram), clipped_share, damping)
+    if scheme.recipe.compensate:
+        quantized, damping = rounding.compensated(weight, gram, grid)
+        quantized, errors = refit.refitted(weight, quantized, gram, energy)
+    else:
+        quantized, damping = grid.nearest(weight), None
+        errors = energy.of_rows(quantized.weight() - weight)
+    error = float(errors.sum() / energy.of_rows(weight).sum())
+    return Rounded(quantized, error, clipped_share, damping)

@@ -7,49 +7,60 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
+from trtpipe.quantization.grid import Grid
+
 OUTPUTS_PER_PROGRAM = 32
 
 
 def round_block(
-    block: torch.Tensor,
+    targets: torch.Tensor,
+    weights: torch.Tensor,
+    factor: torch.Tensor,
     scales: torch.Tensor,
     zeros: torch.Tensor,
-    factor: torch.Tensor,
+    group: torch.Tensor,
     codes: torch.Tensor,
     errors: torch.Tensor,
-    limits: tuple[int, int],
+    grid: Grid,
 ) -> None:
-    """Round ``block`` [columns, out]; fill ``codes`` (int8) and the ``errors`` to be made up for, of the same shape.
-
-    ``scales`` and ``zeros`` [columns, out]; ``factor`` [columns, columns]: the block of U on its diagonal.
-    """
-    columns, outputs = block.shape
-    grid = (triton.cdiv(outputs, OUTPUTS_PER_PROGRAM),)
-    _kernel[grid](
-        block, scales, zeros, factor.contiguous(), codes, errors, outputs, *limits,
+    """Round columns as `rounding._column_by_column` does, of the same arguments; codes are int8."""
+    columns, outputs = targets.shape
+    programs = (triton.cdiv(outputs, OUTPUTS_PER_PROGRAM),)
+    _round_block[programs](
+        targets, weights, factor, *factor.stride(), scales, zeros, group, codes, errors, outputs, *grid.limits,
         COLUMNS=columns, OUTPUTS=OUTPUTS_PER_PROGRAM, num_warps=1,
     )  # fmt: skip
 
 
 @triton.jit  # type: ignore[untyped-decorator] # Triton is not typed
-def _kernel(  # type: ignore[no-untyped-def]
-    block, scales, zeros, factor, codes, errors, outputs, low, high, COLUMNS: tl.constexpr, OUTPUTS: tl.constexpr
-):
-    """Each program takes all columns of some outputs; what it has rounded stays in registers."""
+def _round_block(  # type: ignore[no-untyped-def]
+    targets, weights, factor, factor_row, factor_column, scales, zeros, group, codes, errors, outputs, low, high,
+    COLUMNS: tl.constexpr, OUTPUTS: tl.constexpr,
+):  # fmt: skip
+    """Each program takes all columns of some outputs; the errors it has made stay in registers.
+
+    A column's numbers are loaded while the one before it is computed.
+    """
     column = tl.arange(0, COLUMNS)
     output = tl.program_id(0) * OUTPUTS + tl.arange(0, OUTPUTS)
     inside = output < outputs
-    places = column[:, None] * outputs + output[None, :]
-    values = tl.load(block + places, mask=inside[None, :], other=0.0)
     made = tl.zeros([COLUMNS, OUTPUTS], tl.float32)
+    own = tl.load(group) * outputs + output
+    share = tl.zeros([COLUMNS], tl.float32)
+    scale, zero = tl.load(scales + own, mask=inside, other=1.0), tl.load(zeros + own, mask=inside, other=0.0)
+    target, weight = tl.load(targets + output, mask=inside), tl.load(weights + output, mask=inside)
     for now in range(COLUMNS):
-        share = tl.load(factor + column * COLUMNS + now, mask=column < now, other=0.0)
-        value = tl.sum(tl.where(column[:, None] == now, values, 0.0), 0) - tl.sum(made * share[:, None], 0)
-        scale = tl.load(scales + now * outputs + output, mask=inside, other=1.0)
-        zero = tl.load(zeros + now * outputs + output, mask=inside, other=0.0)
-        code = libdevice.rint(value / scale) + zero
-        code = tl.minimum(tl.maximum(code, low), high)
-        error = (value - (code - zero) * scale) / tl.load(factor + now * COLUMNS + now)
+        after = tl.minimum(now + 1, COLUMNS - 1)
+        own = tl.load(group + after) * outputs + output
+        share_after = tl.load(factor + column * factor_row + after * factor_column, mask=column < after, other=0.0)
+        scale_after = tl.load(scales + own, mask=inside, other=1.0)
+        zero_after = tl.load(zeros + own, mask=inside, other=0.0)
+        target_after = tl.load(targets + after * outputs + output, mask=inside)
+        weight_after = tl.load(weights + after * outputs + output, mask=inside)
+        aim = target + tl.sum(made * share[:, None], 0)
+        code = tl.minimum(tl.maximum(libdevice.rint(aim / scale) + zero, low), high)
+        error = weight - (code - zero) * scale
         tl.store(codes + now * outputs + output, code.to(tl.int8), mask=inside)
+        tl.store(errors + now * outputs + output, error, mask=inside)
         made = tl.where(column[:, None] == now, error[None, :], made)
-    tl.store(errors + places, made, mask=inside[None, :])
+        share, scale, zero, target, weight = share_after, scale_after, zero_after, target_after, weight_after

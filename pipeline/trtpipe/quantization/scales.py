@@ -9,21 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 
-from trtpipe.quantization.grid import grouped, quantize
-from trtpipe.quantization.statistics import row_errors
+from trtpipe.quantization.grid import grouped, rounding_error
+from trtpipe.quantization.statistics import OutputEnergy
 
 FLOOR = 1e-4
 REFINEMENTS = 2
 # The search compares candidates on evenly spaced rows; what wins is scored on all of them.
-ROWS_SEARCHED = 512
+ROWS_SEARCHED = 256
 # Bounds what is in memory beside the weight itself.
 ROWS_AT_ONCE = 8192
 
-Candidate = Callable[[float], torch.Tensor]
+Candidate = tuple[str, float]  # a family's name, alpha
 
 
 @dataclass(frozen=True)
@@ -50,25 +49,34 @@ def search(
     """Search alpha between 0 and 1 for a float32 weight [out, in]: all linears of the group stacked.
 
     ``magnitude`` [in] is the mean |x| and ``gram`` [in, in] XᵀX. ``tie`` averages over channels that must share
-    their scale. In each family ``grid_points`` evenly spaced values come first, then twice the middle between the
-    best and its neighbours. With no grid points nothing is searched: plain rounding.
+    their scale. ``grid_points`` evenly spaced values of each family come first, then twice the middle between the best
+    and its neighbours. With no grid points nothing is searched: plain rounding.
     """
-    energy = float(row_errors(weight, gram).sum())
+    energy = OutputEnergy(gram)
+    whole = float(energy.of_rows(weight).sum())
 
     def error(scale: torch.Tensor) -> float:
-        return output_error(weight, scale, gram, group_size, symmetric=symmetric) / energy
+        return float(output_error(weight, scale, energy, group_size, symmetric=symmetric)) / whole
 
-    def sampled_error(candidate: Candidate, alpha: float) -> float:
-        return output_error(sample, candidate(alpha), gram, group_size, symmetric=symmetric)
+    def sampled_errors(candidates: list[Candidate]) -> dict[Candidate, float]:
+        parts = [
+            output_error(sample, families[family](alpha), energy, group_size, symmetric=symmetric)
+            for family, alpha in candidates
+        ]
+        return dict(zip(candidates, torch.stack(parts).tolist(), strict=True))  # a GPU is waited for once
 
     none = torch.ones_like(magnitude)
     plain = error(none)
     if not grid_points:
         return Found(none, "none", 0.0, plain, plain)
-    sample = weight[:: -(-len(weight) // ROWS_SEARCHED)]
+    sample = weight[:: -(-len(weight) // ROWS_SEARCHED)].contiguous()
     families = _families(weight, tie(magnitude), tie, group_size)
-    best = {family: _best(partial(sampled_error, candidate), grid_points) for family, candidate in families.items()}
-    family, (alpha, _) = min(best.items(), key=lambda item: item[1][1])
+    errors = sampled_errors([(name, point / grid_points) for name in families for point in range(grid_points + 1)])
+    family, alpha = min(errors, key=errors.__getitem__)
+    for refinement in range(1, REFINEMENTS + 1):
+        step = 1 / grid_points / 2**refinement
+        errors |= sampled_errors([(family, near) for near in (alpha - step, alpha + step) if 0 <= near <= 1])
+        family, alpha = min(errors, key=errors.__getitem__)
     scale = families[family](alpha)
     scaled = error(scale)
     return Found(scale, family, alpha, plain, scaled) if scaled < plain else Found(none, "none", 0.0, plain, plain)
@@ -76,8 +84,8 @@ def search(
 
 def _families(
     weight: torch.Tensor, magnitude: torch.Tensor, tie: Callable[[torch.Tensor], torch.Tensor], group_size: int
-) -> dict[str, Candidate]:
-    """Return the candidates of AWQ's paper, and those of its code, which divide by the weights' own magnitude."""
+) -> dict[str, Callable[[float], torch.Tensor]]:
+    """Return what makes the scale of an alpha, in AWQ's paper and in its code, which heeds the weights' magnitude."""
     share = grouped(weight.abs(), group_size)
     share = share / share.amax(dim=2, keepdim=True).clamp_min(torch.finfo(weight.dtype).tiny)
     own = tie(share.flatten(1).mean(dim=0)).clamp_min(FLOOR)
@@ -87,17 +95,6 @@ def _families(
     }
 
 
-def _best(error: Callable[[float], float], grid_points: int) -> tuple[float, float]:
-    """Return the alpha of the smallest error, and that error."""
-    errors = {alpha: error(alpha) for alpha in (point / grid_points for point in range(grid_points + 1))}
-    best = min(errors, key=errors.__getitem__)
-    for refinement in range(1, REFINEMENTS + 1):
-        step = 1 / grid_points / 2**refinement
-        errors |= {alpha: error(alpha) for alpha in (best - step, best + step) if 0 <= alpha <= 1}
-        best = min(errors, key=errors.__getitem__)
-    return best, errors[best]
-
-
 def balanced(magnitude: torch.Tensor, alpha: float, factor: torch.Tensor | float = 1.0) -> torch.Tensor:
     """Return s = magnitude^alpha * factor, normalised so that its largest and smallest entry are reciprocal."""
     scale = magnitude.clamp_min(FLOOR).pow(alpha) * factor
@@ -105,14 +102,14 @@ def balanced(magnitude: torch.Tensor, alpha: float, factor: torch.Tensor | float
 
 
 def output_error(
-    weight: torch.Tensor, scale: torch.Tensor, gram: torch.Tensor, group_size: int, *, symmetric: bool
-) -> float:
-    """Return tr(E G Eᵀ) of rounding ``weight`` [out, in] under the scale [in]."""
-    total = gram.new_zeros(())
-    for rows in weight.split(ROWS_AT_ONCE):
-        rounded = quantize(rows * scale, group_size, symmetric=symmetric).weight() / scale
-        total += row_errors(rounded - rows, gram).sum()
-    return float(total)
+    weight: torch.Tensor, scale: torch.Tensor, energy: OutputEnergy, group_size: int, *, symmetric: bool
+) -> torch.Tensor:
+    """Return tr(E G Eᵀ) [] of rounding ``weight`` [out, in] under the scale [in]."""
+    parts = [
+        energy.of_rows(rounding_error(rows, group_size, symmetric=symmetric, scale=scale)).sum()
+        for rows in weight.split(ROWS_AT_ONCE)
+    ]
+    return torch.stack(parts).sum()
 
 
 def tied(values: torch.Tensor, query_heads: int, kv_heads: int) -> torch.Tensor:

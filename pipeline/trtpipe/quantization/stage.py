@@ -48,7 +48,7 @@ def stage(
     return Stage(
         name="calibrate",
         kind="checkpoint",
-        revision=6,
+        revision=7,
         inputs={"model": model_digest, "prompt-set": prompts.digest},
         parameters=recipe,
         versions={

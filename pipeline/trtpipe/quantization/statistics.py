@@ -17,6 +17,9 @@ from contextlib import contextmanager
 import torch
 from torch.distributed import all_reduce, is_initialized
 
+# G is symmetric: its upper triangle is computed in this many rows of blocks, which is 10 of 16 blocks.
+BLOCK_ROWS = 4
+
 
 @contextmanager
 def rounded_inputs(*, allowed: bool) -> Iterator[None]:
@@ -31,24 +34,30 @@ def rounded_inputs(*, allowed: bool) -> Iterator[None]:
 
 
 class InputStatistics:
-    """G = XᵀX [in, in] and the sum of |x| [in], both float32, accumulated batch by batch."""
+    """G = XᵀX and the sum of |x| [in], both float32, accumulated batch by batch."""
 
     def __init__(self, width: int, device: torch.device) -> None:
-        # One buffer, so that ranks sum it in one step: G, then the sum of |x|, then the tokens.
-        self._sums = torch.zeros(width * width + width + 1, device=device)
-        self.gram = self._sums[: width * width].view(width, width)
-        self.magnitude_sum = self._sums[width * width : -1]
+        step = -(-width // BLOCK_ROWS)
+        lengths = {start: (min(step, width - start), width - start) for start in range(0, width, step)}
+        sizes = [height * length for height, length in lengths.values()]
+        # One buffer, so that ranks sum it in one step: G's rows of blocks, then the sum of |x|, then the tokens.
+        self._sums = torch.zeros(sum(sizes) + width + 1, device=device)
+        rows = self._sums.split([*sizes, width, 1])
+        self.magnitude_sum: torch.Tensor = rows[-2]
+        self._rows = {start: row.view(lengths[start]) for start, row in zip(lengths, rows[:-2], strict=True)}
         self.tokens = 0
 
     def add(self, inputs: torch.Tensor) -> None:
         """Add activations of shape [tokens, in]."""
         x = inputs.detach()
         if x.is_cuda and x.dtype == torch.bfloat16:
-            torch.addmm(self.gram, x.T, x, out_dtype=torch.float32, out=self.gram)
+            for start, row in self._rows.items():
+                torch.addmm(row, x[:, start : start + len(row)].T, x[:, start:], out_dtype=torch.float32, out=row)
         else:
             with rounded_inputs(allowed=x.dtype == torch.bfloat16):
                 wide = x.float()
-                self.gram.addmm_(wide.T, wide)
+                for start, row in self._rows.items():
+                    row.addmm_(wide[:, start : start + len(row)].T, wide[:, start:])
         self.magnitude_sum += x.abs().sum(dim=0, dtype=torch.float32)
         self.tokens += x.shape[0]
 
@@ -60,20 +69,41 @@ class InputStatistics:
             self.tokens = round(float(self._sums[-1]))
 
     @property
+    def gram(self) -> torch.Tensor:
+        """G [in, in], put together each time: what is kept is its upper triangle."""
+        width = len(self.magnitude_sum)
+        gram = self._sums.new_empty(width, width)
+        for start, row in self._rows.items():
+            gram[start:, start : start + len(row)] = row.T
+            gram[start : start + len(row), start:] = row
+        return gram
+
+    @property
     def mean_magnitude(self) -> torch.Tensor:
         return self.magnitude_sum / self.tokens
 
 
-def row_errors(error: torch.Tensor, gram: torch.Tensor) -> torch.Tensor:
-    """Return e G eᵀ for each row e of a float32 matrix [out, in]: its squared output over all tokens."""
-    return (through(error, gram) * error).sum(dim=1)
+class OutputEnergy:
+    """Squared outputs over all tokens, of rows of float32 or bfloat16 matrices [out, in] whose inputs have G [in, in].
 
+    A GPU rounds both to bfloat16 and accumulates in float32, which is all that comparing errors needs.
+    """
 
-def through(error: torch.Tensor, gram: torch.Tensor) -> torch.Tensor:
-    """Return E G in float32; a GPU rounds its inputs to bfloat16, which is all that comparing errors needs."""
-    if not error.is_cuda:
-        return error @ gram
-    return torch.mm(error.bfloat16(), gram.bfloat16(), out_dtype=torch.float32)
+    def __init__(self, gram: torch.Tensor) -> None:
+        self._gram = gram.bfloat16() if gram.is_cuda else gram
+
+    def through(self, error: torch.Tensor) -> torch.Tensor:
+        """Return E G in float32."""
+        product: torch.Tensor
+        if error.is_cuda:
+            product = torch.mm(error.bfloat16(), self._gram, out_dtype=torch.float32)
+        else:
+            product = error @ self._gram
+        return product
+
+    def of_rows(self, error: torch.Tensor) -> torch.Tensor:
+        """Return e G eᵀ for each row e."""
+        return (self.through(error) * error).sum(dim=1)
 
 
 def diagonal_blocks(gram: torch.Tensor, size: int) -> torch.Tensor:

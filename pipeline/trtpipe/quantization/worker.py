@@ -86,7 +86,7 @@ def _quantize_one(run: Run, index: int, hidden: list[Batch]) -> tuple[list[Batch
     stack = run.stack
     layer, arguments = stack.layer(index), stack.arguments(index)
     groups = stack.architecture.groups_of(experts.apart(layer.state_dict()))
-    with collecting(layer, groups) as collector:
+    with collecting(layer, groups, outputs=run.inputs == "original") as collector:
         original = forward(layer, hidden, arguments, collector)
     for statistics in collector.statistics.values():
         statistics.sum_over_ranks()
