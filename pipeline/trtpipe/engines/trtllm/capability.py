@@ -59,12 +59,13 @@ class Capability:
 class Speculation:
     """A speculative mode. ``needs_paged_context_fmha``: why the target's engine must have it; empty: it need not.
 
-    ``heads``: what the model itself must have for it.
+    ``heads``: what the model itself must have for it; ``listed_weights``: where upstream lists formats, these.
     """
 
     mode: SpeculativeMode
     needs_paged_context_fmha: str = ""
     heads: str = ""
+    listed_weights: tuple[Weights, ...] = ()
     source: str = ""
     batch_size_max: int | None = None
     draft_tokens_max: int | None = None
@@ -116,7 +117,8 @@ SPECULATIONS: dict[str, tuple[Speculation, ...]] = {
         Speculation("none"),
         Speculation(
             "draft_tokens_external", needs_paged_context_fmha="the target engine takes drafts through reused KV blocks",
-            source="T:examples/draft_target_model/README.md", verified="not verified against the file",
+            listed_weights=("model", "fp8"), source="T:examples/draft_target_model/README.md",
+            verified="the README, stored text of the 0.18 line",
         ),
         Speculation(
             "eagle", heads="an EAGLE head", source=_BUILDER, batch_size_max=512, draft_tokens_max=256,

@@ -23,7 +23,7 @@ RUNTIME_RESERVE_MIB = 2048
 # NCCL's buffers and the workspace of all-reduce, where ranks talk to each other: an estimate, not measured.
 COMMUNICATION_RESERVE_MIB = 1024
 # Both from the one public report that states activation memory at two sizes (TensorRT-LLM 1.2.1, Qwen2.5-7B
-# W4A16_AWQ, batch 1): 262 MB for 2048 tokens, 91 MB for 512.
+# W4A16_AWQ, batch 1): 262 MB for 2048 tokens, 91 MB for 512. They hold for it; other models may differ.
 HIDDEN_BUFFERS = 4
 ACTIVATION_FLOOR_BYTES = 32 * MIB
 

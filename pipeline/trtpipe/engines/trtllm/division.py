@@ -103,10 +103,8 @@ class Division:
 
 
 def legal_sizes(shape: DecoderShape, weights: str, *, pad: bool) -> dict[int, list[int]]:
-    """Return the legal TP sizes within a node by group size; of a format without groups under the key 0."""
-    groups = GROUP_SIZES if weights in GROUPWISE else (0,)
-    if weights == "w4a8_awq":
-        groups = (128,)
+    """Return the legal TP sizes within a node by group size; a format without groups has the same under all."""
+    groups = (128,) if weights == "w4a8_awq" else GROUP_SIZES
     return {
         group: [size for size in range(1, GPUS_PER_NODE + 1) if Division(shape, weights, group, size, 1, pad).is_legal]
         for group in groups
@@ -115,7 +113,8 @@ def legal_sizes(shape: DecoderShape, weights: str, *, pad: bool) -> dict[int, li
 
 def legal_text(shape: DecoderShape, weights: str, *, pad: bool) -> str:
     """Return ``legal_sizes`` in words."""
-    return "; ".join(
-        f"{f'group {group}: ' if group else ''}TP {', '.join(map(str, sizes)) or 'none'}"
-        for group, sizes in legal_sizes(shape, weights, pad=pad).items()
-    )
+    sizes = legal_sizes(shape, weights, pad=pad)
+    words = {group: f"TP {', '.join(map(str, found)) or 'none'}" for group, found in sizes.items()}
+    if weights not in GROUPWISE:
+        return words[GROUP_SIZES[0]]
+    return "; ".join(f"group {group}: {text}" for group, text in words.items())

@@ -159,6 +159,11 @@ def speculation(target: TensorrtLlmTarget, row: Capability, batch_size: int) -> 
             fix="speculative_mode: lookahead_decoding or draft_tokens_external need no change of the model",
             source=mode.source,
         )  # fmt: skip
+    if mode.listed_weights and target.weights not in mode.listed_weights:
+        yield Finding(
+            "warning", f"{words} is not listed with {QUANT_ALGO[target.weights]} weights", "speculative_mode, weights",
+            why=f"upstream lists it with {' and '.join(mode.listed_weights)}", source=mode.source,
+        )  # fmt: skip
     for most, value, key in (
         (mode.batch_size_max, batch_size, "max_batch_size"),
         (mode.draft_tokens_max, target.draft_tokens_max, "draft_tokens_max"),

@@ -31,6 +31,11 @@ class Limits:
     num_tokens_why: str
     batch_size_why: str
 
+    @property
+    def most_num_tokens(self) -> int:
+        """What trtllm-build cuts max_num_tokens to (T:tensorrt_llm/_common.py check_max_num_tokens)."""
+        return self.seq_len * self.batch_size
+
     def document(self) -> dict[str, Any]:
         names = {"seq_len": "max_seq_len", "num_tokens": "max_num_tokens", "batch_size": "max_batch_size"}
         values = asdict(self)
@@ -64,7 +69,11 @@ def with_batch_size(
     why = f"the KV cache holds {fits:,} {words}"
     if fits > BATCH_SIZE_MAX:
         why += f"; more than {BATCH_SIZE_MAX} in one step were slower in NVIDIA's own sweep"
-    return replace(limits, batch_size=size, batch_size_why=why)
+    limits = replace(limits, batch_size=size, batch_size_why=why)
+    if target.max_num_tokens == "auto" and limits.num_tokens > limits.most_num_tokens:
+        why = "max_seq_len x max_batch_size, to which trtllm-build would cut it"
+        return replace(limits, num_tokens=limits.most_num_tokens, num_tokens_why=why)
+    return limits
 
 
 def _seq_len(target: TensorrtLlmTarget, shape: DecoderShape, lengths: Lengths | None) -> tuple[int, str]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from trtpipe.engines.trtllm.shape import DecoderShape
 
 GIB = 1 << 30
+NUM_TOKENS_CHECK = "tensorrt_llm/_common.py check_max_num_tokens"
+NUM_TOKENS_ADVISED_MAX = 16384  # check_max_num_tokens warns above
 KV_MANAGER = "cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp"
 
 
@@ -67,10 +69,21 @@ def lengths_and_limits(
 
 
 def fits(
-    target: TensorrtLlmTarget, limits: Limits, pool: Pool, *, free_bytes: int, gpu_bytes: int, taken: str
+    target: TensorrtLlmTarget,
+    limits: Limits,
+    pool: Pool,
+    *,
+    free_bytes: int,
+    gpu_bytes: int,
+    taken: str,
+    wider: str | None,
 ) -> Iterator[Finding]:
-    """Yield what the fullest GPU lacks room for. ``free_bytes``: left for the KV cache; ``taken``: by what the rest."""
-    more = "more GPUs (tensor_parallel), a larger GPU, a smaller max_num_tokens, or smaller weights"
+    """Yield what the fullest GPU lacks room for. ``free_bytes``: left for the KV cache; ``taken``: by what the rest.
+
+    ``wider``: settings with more GPUs under which a sequence of full length fits.
+    """
+    more = wider or "no larger TP size of one node fits"
+    more += "; or a larger GPU, or a smaller max_num_tokens"
     if free_bytes <= 0:
         yield Finding(
             "refused",
@@ -103,6 +116,28 @@ def fits(
             cost="the rest wait in the queue; buffers for the full batch are taken all the same",
             fix=f"max_batch_size: {max(pool.sequences(limits.seq_len), 1)} or auto",
             source="TensorRT-LLM issue 401",
+        )
+
+
+def step_size(limits: Limits) -> Iterator[Finding]:
+    if limits.num_tokens > limits.most_num_tokens:
+        yield Finding(
+            "changed",
+            f"max_num_tokens {limits.num_tokens:,} becomes {limits.most_num_tokens:,}",
+            "max_num_tokens",
+            why="trtllm-build cuts it to max_seq_len x max_batch_size",
+            fix=f"max_num_tokens: {limits.most_num_tokens}, or auto",
+            source=NUM_TOKENS_CHECK,
+        )
+    if min(limits.num_tokens, limits.most_num_tokens) > NUM_TOKENS_ADVISED_MAX:
+        yield Finding(
+            "warning",
+            f"max_num_tokens {limits.num_tokens:,} is above {NUM_TOKENS_ADVISED_MAX:,}",
+            "max_num_tokens, max_seq_len",
+            why="upstream expects no gain from more, and tensors of a step can grow past what TensorRT can hold",
+            cost="activation memory; in the worst case an error at run time",
+            fix="chunked_context: true, or a smaller max_seq_len",
+            source=NUM_TOKENS_CHECK,
         )
 
 

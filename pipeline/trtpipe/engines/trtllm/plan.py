@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trtpipe.engines.trtllm import capability, format_checks, limits, memory, memory_checks, sharing_checks
 from trtpipe.engines.trtllm.capability import KV_DTYPES, QUANT_ALGO
-from trtpipe.engines.trtllm.division import Division
+from trtpipe.engines.trtllm.division import Division, legal_sizes
 from trtpipe.engines.trtllm.gpus import Gpu, gpu_of
 from trtpipe.engines.trtllm.shape import DecoderShape
 
@@ -143,12 +143,33 @@ def _with_memory(plan: Plan) -> Plan:
         *_about_the_engine(plan, {kv: one.tokens for kv, one in held.pools.items()}, chosen),
         *memory_checks.lengths_and_limits(chosen, division.shape, lengths, chunked_context=chunked),
         *memory_checks.fits(
-            target, chosen, pool, free_bytes=min(held.free_bytes), gpu_bytes=held.gpu_bytes, taken=held.words
+            target,
+            chosen,
+            pool,
+            free_bytes=min(held.free_bytes),
+            gpu_bytes=held.gpu_bytes,
+            taken=held.words,
+            wider=_wider(plan, chosen),
         ),
+        *memory_checks.step_size(chosen),
         *memory_checks.rewritten(target, chosen, capability.speculation_of(target.version, target.speculative_mode)),
         *memory_checks.window(division.shape, chosen),
     ]
     return Plan(target, plan.gpu, division, lengths, plan.rows, _in_order(findings), held, chosen)
+
+
+def _wider(plan: Plan, chosen: Limits) -> str | None:
+    """Return the settings of the smallest larger TP size under which the KV cache holds a sequence of full length."""
+    target, shape = plan.target, plan.division.shape
+    sizes = legal_sizes(shape, target.weights, pad=True).get(target.group_size, [])
+    for size in (size for size in sizes if size > target.tensor_parallel):
+        division = replace(plan.division, tensor_parallel=size)
+        pad = "" if division.is_legal else ", pad_intermediate: true"
+        division = replace(division, pad=True)
+        wider = target.model_copy(update={"tensor_parallel": size})
+        if memory.of(division, wider, plan.gpu, chosen).pools[target.kv_dtype].tokens >= chosen.seq_len:
+            return f"tensor_parallel: {size}{pad}"
+    return None
 
 
 def _about_the_engine(plan: Plan, tokens: dict[TensorrtLlmKvDtype, int], chosen: Limits | None) -> Iterator[Finding]:
