@@ -91,6 +91,14 @@ def test_who_makes_the_checkpoint_is_said_where_export_does_not(folder: Path) ->
     assert said.what == "`trtpipe export` writes no W4A16_AWQ checkpoint of this model"
 
 
+def test_a_rotary_scaling_that_the_engine_lacks_is_refused(folder: Path) -> None:
+    write(folder, rope_scaling={"type": "yarn", "factor": 4.0})
+    (said,) = findings(folder)
+    assert (said.kind, said.what) == ("refused", "the engine has no rotary scaling `yarn` for this model")
+    write(folder, rope_scaling={"type": "linear", "factor": 2.0})
+    assert findings(folder) == ()
+
+
 def test_files_that_are_wrong_are_refused_as_such(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a plan is of a TensorRT-LLM engine") as caught:
         chain.plan(folder, target_path("local"), (), None)

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
+import tiny_chain
 from planning import TARGETS, model, target_path
+from trtpipe.chain import prompts as profiling
 from trtpipe.cli import trtpipe
+from trtpipe.config.load import workspace
+from trtpipe.core.progress import Silent
+from trtpipe.core.runner import Runner
+from trtpipe.core.store import Store
 from trtpipe.errors import ConfigError
 from workspaces import REPOSITORY
 
@@ -91,6 +97,31 @@ def test_a_profile_gives_the_logs_sequences() -> None:
     assert found["lengths"]["prompt"] == {"p50": 620, "p95": 2710, "p99": 5480, "max": 7920}
     assert found["kv"][0]["p50_sequences"] > found["kv"][0]["p95_sequences"] > 0
     assert isinstance(run("qwen2.5-72b", "a100x8", "--profile", "nowhere.json").exception, ConfigError)
+
+
+def test_what_profile_writes_is_taken(tmp_path: Path) -> None:
+    """The real thing: a log of 60 prompts profiled and selected from, and both documents planned with."""
+    space, prompts = tmp_path / "space", tmp_path / "log.jsonl"
+    rows = ({"prompt": f"question {row} " * (row + 1), "response": "yes, quite " * row} for row in range(60))
+    prompts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tiny_chain.write_config(space, model=tiny_chain.hollow_model(tmp_path / "model"), prompts=prompts)
+    config = space / "trtpipe.yaml"
+    profile = CliRunner().invoke(trtpipe, ["profile", "-q", "--json", "-c", str(config)])
+    assert profile.exit_code == 0, profile.output
+    (tmp_path / "profile.json").write_text(profile.stdout)
+    stage = profiling.stage(workspace(config), tmp_path / "model", "m" * 64, 32)
+    record = Runner(Store(space), Silent()).obtain(stage).path
+    exact, page, bounds = (
+        document("llama-3.1-8b", "a100x1", "--profile", str(path))["lengths"]
+        for path in (tmp_path / "profile.json", space / ".trtpipe/prompts.json", record)
+    )
+    assert exact == page
+    measured = json.loads(profile.stdout)["profile"]["lengths"]["prompt_tokens"]
+    assert exact["prompt"] == {name: measured[name]["value"] for name in ("p50", "p95", "p99", "max")}
+    assert (exact["bounds"], bounds["bounds"], bounds["reuse_share"]) == (False, True, None)
+    for which in ("prompt", "answer"):
+        for quantile, tokens in exact[which].items():
+            assert tokens <= bounds[which][quantile] + 1 <= tokens * 1.2 + 2
 
 
 def test_model_and_target_come_from_the_config_where_they_are_not_given(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from trtpipe.engines.trtllm.capability import QUANT_ALGO
 from trtpipe.engines.trtllm.findings import Finding
 from trtpipe.engines.trtllm.format_checks import Quantized
 from trtpipe.errors import ConfigError
+from trtpipe.quantization.exports.rotary import rotary_of
+from trtpipe.quantization.exports.trtllm_config import SCALINGS
 from trtpipe.quantization.exports.trtllm_layout import MODELS
 from trtpipe.quantization.kinds.recognised import quantization_of, recognise
 
@@ -58,7 +60,7 @@ def plan(model: Path, target: Path, overrides: tuple[str, ...], profile: Path | 
         gpu_where=read.where("gpu"),
         quantized=quantized,
         lengths=None if profile is None else log_lengths.read(profile),
-        more=(*unknown, *_tokenizer(model, config), *_route(config, read.target, quantized)),
+        more=(*unknown, *_tokenizer(model, config), *_rotary(model, config), *_route(config, read.target, quantized)),
     )
     placed = tuple(replace(finding, where=_place(finding.where, read)) for finding in made.findings)
     return Planned(replace(made, findings=placed), model, target)
@@ -102,6 +104,22 @@ def _tokenizer(model: Path, config: dict[str, Any]) -> tuple[Finding, ...]:
             str(path),
             why="a prompt with an id beyond has no embedding; the engine reads whatever lies there",
             fix="use the tokenizer that belongs to the model",
+        ),
+    )
+
+
+def _rotary(model: Path, config: dict[str, Any]) -> tuple[Finding, ...]:
+    _, scaling = rotary_of(config)
+    if scaling is None or scaling["rope_type"] in SCALINGS:
+        return ()
+    return (
+        Finding(
+            "refused",
+            f"the engine has no rotary scaling `{scaling['rope_type']}` for this model",
+            f"{model / 'config.json'} rope_scaling",
+            why=f"known: {', '.join(SCALINGS)}",
+            fix="take it out: without scaling the context is max_position_embeddings",
+            source="T:tensorrt_llm/layers/attention.py",
         ),
     )
 

@@ -90,6 +90,9 @@ def _kv_table(plan: Plan) -> Iterator[str]:
     for key, label in (counts | features).items():
         if key in documents[0]:
             yield _row(label, [_cell(document, key) for document in documents])
+    row = plan.rows[plan.target.kv_dtype]
+    if row is not None:
+        yield from _wrapped("row", f"from {row.source}; verified: {row.verified}")
 
 
 def _cell(document: dict[str, Any], key: str) -> str:

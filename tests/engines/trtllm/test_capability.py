@@ -41,6 +41,7 @@ def test_every_combination_has_exactly_one_row_with_its_reason_and_source(weight
         ("w4a16_awq", "fp8_e4m3", 90, True, False),
         ("w4a16_awq", "int8", 80, True, False),
         ("w4a16_gptq", "fp8_e4m3", 89, True, False),
+        ("w4a16_gptq", "int8", 90, False, False),
         ("model", "fp8_e4m3", 90, True, False),
         ("fp8", "fp8_e4m3", 90, True, True),
         ("fp8", "model", 89, True, True),
@@ -124,7 +125,7 @@ def test_o_23_autoawq_is_gptq_to_tensorrt_llm(maker: str, group: int) -> None:
 
 def test_weights_that_the_gpu_cannot_take_are_refused_with_those_it_can() -> None:
     (said,) = plan("llama-3.1-8b", "a100x1", weights="w4a8_awq").refusals
-    assert said.what == "no engine with W4A8_AWQ weights and a 16-bit KV cache on a100-80gb (SM 80)"
+    assert said.what == "there is no engine for a100-80gb (SM 80) with W4A8_AWQ weights and 16-bit KV cache"
     assert said.why == "FP8 activations need SM 89 or newer"
     assert said.fix == "weights that this GPU takes with this KV cache: w4a16_awq, w4a16_gptq, model"
 
@@ -147,6 +148,15 @@ def test_biased_keys_and_an_8_bit_kv_cache_are_warned_of() -> None:
     assert said[0] == "FP8 KV caches of models with biased q, k and v have been seen to fail"
     assert not any("biased" in finding.what for finding in of_kind(plan("llama-3.1-70b", "a100x8"), "warning"))
     assert of_kind(plan("qwen2.5-72b", "a100x8-reuse"), "warning") == []
+
+
+def test_an_fp8_kv_cache_of_a_converted_checkpoint_has_no_calibrated_scales() -> None:
+    changes: dict[str, Any] = {"kv_dtype": "fp8_e4m3", "kv_reuse": False, "chunked_context": False}
+    said = [finding.what for finding in plan("llama-3.1-8b", "l40s", weights="w4a16_gptq", **changes).findings]
+    assert "an FP8 KV cache under W4A16_GPTQ has scales of 1.0: nothing calibrates them" in said
+    assert refused(plan("llama-3.1-8b", "l40s", weights="w4a16_gptq", **changes | {"kv_dtype": "int8"})) == [
+        "there is no engine for l40s (SM 89) with W4A16_GPTQ weights and INT8 KV cache"
+    ]
 
 
 def test_fp8_kv_before_sm_89_is_warned_of() -> None:

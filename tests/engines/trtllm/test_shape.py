@@ -20,6 +20,8 @@ def test_the_context_is_what_trtllm_build_deduces() -> None:
 
 def test_a_window_counts_only_where_it_is_in_use() -> None:
     assert shape("qwen2.5-72b").window is None
+    assert shape("qwen2.5-72b", sliding_window=1000).window is None
+    assert shape("qwen2.5-72b", sliding_window=1000, use_sliding_window=True).window == 1000
     assert shape("mistral-7b-v0.3").window is None
     assert shape("phi-3-mini-4k").window == 2047
     old = plan("mistral-7b-v0.3", "a100x1", changes={"sliding_window": 4096})

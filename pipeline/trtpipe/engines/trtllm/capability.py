@@ -76,11 +76,15 @@ BUILDER = "T:tensorrt_llm/builder.py build()"
 RUNTIME = "T:cpp/tensorrt_llm/batch_manager/trtGptModelInflightBatching.cpp"
 PLUGIN = "T:cpp/tensorrt_llm/common/attentionOp.cpp"
 MATRIX = "T:docs/source/legacy/reference/support-matrix.md"
+CONVERTER = "T:examples/models/core/{llama,qwen}/convert_checkpoint.py"
 _PLAIN: tuple[Weights, ...] = ("model", "w4a16_awq", "w4a16_gptq")
 _NO_INT8 = "paged context FMHA has no kernel for an INT8 KV cache: the builder switches it off"
 _NO_FP8_KERNEL = (
     "paged context FMHA on an FP8 KV cache needs FP8 context FMHA, which is for FP8 weights or activations only: the "
     "builder switches both off and says so in a line of its log"
+)
+_GPTQ_INT8 = (
+    "the converter calibrates an INT8 KV cache by running the float model, and has no such route for a quantized one"
 )
 _SM89 = "FP8 activations need SM 89 or newer"
 _INT_ON_100 = "the builder refuses int4 and int8 weights and INT8 KV caches on SM 100 to 119"
@@ -88,7 +92,11 @@ _INT_ON_100 = "the builder refuses int4 and int8 weights and INT8 KV caches on S
 CAPABILITIES: dict[str, tuple[Capability, ...]] = {
     "1.2.1": (
         Capability(_PLAIN, "model", 80, 99, True, True, "", f"{BUILDER}; {RUNTIME}"),
-        Capability(_PLAIN, "int8", 80, 99, True, False, _NO_INT8, f"{BUILDER}; {PLUGIN}; {RUNTIME}"),
+        Capability(("model", "w4a16_awq"), "int8", 80, 99, True, False, _NO_INT8, f"{BUILDER}; {PLUGIN}; {RUNTIME}"),
+        Capability(
+            ("w4a16_gptq",), "int8", 80, 99, False, False, _GPTQ_INT8, CONVERTER,
+            verified="not verified: inferred from the script's options",
+        ),
         Capability(
             _PLAIN, "fp8_e4m3", 89, 99, True, False, _NO_FP8_KERNEL,
             f"{BUILDER}; {RUNTIME}; TensorRT-LLM issues 8862 and 9253",

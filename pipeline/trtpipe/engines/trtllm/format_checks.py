@@ -88,8 +88,8 @@ def engine(target: TensorrtLlmTarget, gpu: Gpu) -> Iterator[Finding]:
     others = ", ".join(_buildable(target, gpu)) or "none"
     yield Finding(
         "refused",
-        f"no engine with {QUANT_ALGO[target.weights]} weights and a {KV_WORDS[target.kv_dtype]} KV cache on "
-        f"{gpu.name} (SM {gpu.sm})",
+        f"there is no engine for {gpu.name} (SM {gpu.sm}) with {QUANT_ALGO[target.weights]} weights and "
+        f"{KV_WORDS[target.kv_dtype]} KV cache",
         "weights, kv_dtype, gpu",
         why=row.why if row else f"the capability table of {target.version} has no such row",
         fix=f"weights that this GPU takes with this KV cache: {others}",
@@ -190,6 +190,16 @@ def risks(target: TensorrtLlmTarget, shape: DecoderShape, gpu: Gpu) -> Iterator[
             cost="wrong or meaningless answers, without an error",
             fix="promote only on a passed drift check of this engine, or kv_dtype: model",
             source="TensorRT-LLM issue 4218",
+        )
+    if target.kv_dtype == "fp8_e4m3" and target.weights == "w4a16_gptq":
+        yield Finding(
+            "warning",
+            "an FP8 KV cache under W4A16_GPTQ has scales of 1.0: nothing calibrates them",
+            "kv_dtype, weights",
+            why="the converter takes the scales as 1.0; Llama's has the option, of Qwen's none was found",
+            cost="values above 448 are cut off; a model may lose accuracy without an error",
+            fix="kv_dtype: model, or weights: w4a16_awq with calibrated scales",
+            source=capability.CONVERTER,
         )
     if target.kv_dtype == "fp8_e4m3" and gpu.sm < 89:
         yield Finding(
