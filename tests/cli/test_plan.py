@@ -130,6 +130,9 @@ def test_model_and_target_come_from_the_config_where_they_are_not_given(tmp_path
     )
     result = CliRunner().invoke(trtpipe, ["plan", "-c", str(tmp_path / "trtpipe.yaml"), "--json"])
     assert json.loads(result.stdout)["model"]["hidden"] == 4096
+    given = ["plan", "-c", str(tmp_path / "trtpipe.yaml"), "--json", "--target", str(target_path("h200"))]
+    other = json.loads(CliRunner().invoke(trtpipe, given).stdout)
+    assert (other["model"]["hidden"], other["gpu"]["name"]) == (4096, "h200")
     (tmp_path / "trtpipe.yaml").write_text(
         f"model: sample\nprompts:\n  files: [a.jsonl]\ntarget: {target_path('a100x1')}\n"
     )
