@@ -20,6 +20,7 @@ BUDGETS_S = {
     "tests/cli/test_bad_inputs.py": 40.0,
     "tests/cli/test_export.py": 80.0,
     "tests/cli/test_interruption.py": 120.0,
+    "tests/cli/test_plan.py": 10.0,
     "tests/cli/test_refusals.py": 60.0,
     "tests/cli/test_report.py": 25.0,
     "tests/cli/test_run.py": 8.0,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trtpipe.config.load import workspace
+from trtpipe.config.load import target_file, workspace
 from trtpipe.config.policy import DriftPolicy
 from trtpipe.errors import ConfigError, Problems, TrtpipeError, UsageFault
 
@@ -166,3 +166,29 @@ def test_a_file_that_holds_no_mapping(folder: Path) -> None:
     (found,) = problems(folder)
     assert found.what == "the file must hold a mapping"
     assert found.where == f"{folder / 'engine.yaml'}:1:1"
+
+
+def test_a_target_is_read_on_its_own(folder: Path) -> None:
+    path = folder / "engine.yaml"
+    read = target_file(path, ("target.threads=3",))
+    assert read.target.kind == "vllm"
+    assert read.target.model_dump()["threads"] == 3
+    assert (read.where("weights"), read.where("threads")) == (f"{path}:2:1", "--set target.threads")
+
+
+def test_everything_wrong_in_a_target_is_told_together(folder: Path) -> None:
+    path = folder / "engine.yaml"
+    path.write_text("kind: tensorrt-llm\ngpu: a100-80gb\nweights: w4a16\nkv_dtype: fp8\nkv_reuse: 1\nkv_bloc: 2\n")
+    with pytest.raises(Problems) as caught:
+        target_file(path)
+    said = [(problem.where, problem.what.split(":")[0]) for problem in caught.value.each()]
+    assert said == [
+        (f"{path}:3:1", "`weights`"), (f"{path}:4:1", "`kv_dtype`"), (f"{path}:5:1", "`kv_reuse`"),
+        (f"{path}:1:1", "`chunked_context` is missing"), (f"{path}:6:1", "unknown key `kv_bloc`"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("override", ["prompts.seed=1", "policy.confidence=0.9", "model=x"])
+def test_a_target_takes_overrides_of_its_own_keys_only(folder: Path, override: str) -> None:
+    with pytest.raises(UsageFault, match="is no key of the target"):
+        target_file(folder / "engine.yaml", (override,))

@@ -16,6 +16,7 @@ COMMANDS = {
     "profile": "Describe a log of prompts, and what would be chosen from it.",
     "calibrate": "Select prompts and quantize the model to an int4 checkpoint.",
     "export": "Write the checkpoint in the layout of another engine.",
+    "plan": "Say what TensorRT-LLM would make of a model and a target.",
     "build-engine": "Build the target's engine from the checkpoint.",
     "package": "Make the Triton release from the engine.",
     "check-drift": "Compare the release with the unquantized model.",

@@ -52,6 +52,38 @@ def workspace(config_path: Path, overrides: tuple[str, ...] = ()) -> Workspace:
 
 
 @dataclass(frozen=True)
+class TargetFile:
+    """A target file read and checked on its own, without a config."""
+
+    target: VllmTarget | TensorrtLlmTarget
+    source: _Source
+
+    def where(self, key: str) -> str:
+        """Return where a key of the target stands, or the override that gave it."""
+        return self.source.where((key,))
+
+
+def target_file(path: Path, overrides: tuple[str, ...] = ()) -> TargetFile:
+    """Read one target file. ``overrides`` are ``target.key=value`` texts.
+
+    Raises UsageFault for an override of anything else, and ConfigError for all problems of the file together.
+    """
+    settings = [_setting(override) for override in overrides]
+    for setting in settings:
+        if setting.scope != "target":
+            raise UsageFault(
+                f"`{'.'.join(setting.path)}` is no key of the target",
+                where="--set",
+                fix="override keys of the target only, as in --set target.kv_dtype=model",
+            )
+    problems: list[TrtpipeError] = []
+    source = _source(yaml.read(path), "target", settings)
+    target = _check(source, TypeAdapter(cast("Any", Target)), problems)
+    raise_all(problems)
+    return TargetFile(target, source)
+
+
+@dataclass(frozen=True)
 class _Setting:
     """One override: the file it goes to ("" is the config itself), the path in it and the value."""
 

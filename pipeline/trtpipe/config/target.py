@@ -9,6 +9,11 @@ from pydantic import Field
 from trtpipe.config.schema import Section
 
 KvDtype = Literal["fp8_e4m3", "bfloat16"]
+TensorrtLlmKvDtype = Literal["model", "fp8_e4m3", "int8"]
+SpeculativeMode = Literal[
+    "none", "draft_tokens_external", "lookahead_decoding", "medusa", "explicit_draft_tokens", "eagle"
+]
+TokenLimit = Annotated[int, Field(ge=1)] | Literal["auto"]  # auto: the plan chooses, and says why
 
 
 class VllmTarget(Section):
@@ -32,12 +37,41 @@ class VllmTarget(Section):
 
 
 class TensorrtLlmTarget(Section):
-    """TensorRT-LLM on GPUs. Known, but not built by this version."""
+    """TensorRT-LLM on GPUs, always with paged KV cache and in-flight batching; `trtpipe plan` says what comes of it."""
 
     kind: Literal["tensorrt-llm"]
-    gpu: str = Field(description="GPU type, such as a100-80gb.")
+    version: Literal["1.2.1"] = Field(
+        default="1.2.1", description="TensorRT-LLM that builds and serves: the last stable one with trtllm-build."
+    )
+    gpu: str = Field(description="GPU type, such as a100-80gb; the names are in engines/trtllm/gpus.py.")
     tensor_parallel: int = Field(default=1, ge=1, description="GPUs that share each layer.")
-    kv_dtype: Literal["fp8_e4m3", "int8", "float16"] = "fp8_e4m3"
+    pipeline_parallel: int = Field(default=1, ge=1, description="Groups of such GPUs that share the layers.")
+    weights: Literal["w4a16_awq", "w4a16_gptq", "w4a8_awq", "fp8", "model"] = Field(
+        description="w4a16_awq: what calibrate makes, and ModelOpt; w4a16_gptq: AutoAWQ and GPTQ; model: not quantized."
+    )
+    group_size: Literal[64, 128] = Field(default=128, description="Weights per scale of the 4-bit formats.")
+    pad_intermediate: bool = Field(
+        default=False, description="Whether the MLP is widened with zeros where group size x TP does not divide it."
+    )
+    dtype: Literal["bfloat16", "float16"] = Field(default="bfloat16", description="Type of activations.")
+    kv_dtype: TensorrtLlmKvDtype = Field(description="Type of the KV cache; model: the 16-bit type of `dtype`.")
+    kv_block_tokens: Literal[16, 32, 64, 128] = Field(default=32, description="Tokens per KV block.")
+    kv_memory_share: float = Field(
+        default=0.9, gt=0, lt=1, description="Share of the memory that the loaded engine leaves, for the KV cache."
+    )
+    kv_reuse: bool = Field(description="Reuse KV blocks of equal leading tokens; refused where the engine could not.")
+    chunked_context: bool = Field(
+        description="Prefill long prompts in pieces between the steps of others; refused where the engine could not."
+    )
+    speculative_mode: SpeculativeMode = Field(default="none", description="How tokens are guessed ahead.")
+    draft_tokens_max: int = Field(default=0, ge=0, description="Most tokens guessed ahead in one step.")
+    answer_tokens_max: int = Field(default=1024, ge=1, description="Longest answer that a client may ask for.")
+    max_seq_len: TokenLimit = Field(default="auto", description="Longest prompt plus answer, in tokens.")
+    max_num_tokens: TokenLimit = Field(default="auto", description="Most tokens of all requests in one step.")
+    max_batch_size: TokenLimit = Field(default="auto", description="Most requests in one step.")
+    runtime_reserve_mib: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
+        default="auto", description="Memory of a GPU for driver, CUDA, NCCL and libraries, until one has measured it."
+    )
 
 
 Target = Annotated[VllmTarget | TensorrtLlmTarget, Field(discriminator="kind")]

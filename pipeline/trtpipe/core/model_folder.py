@@ -26,7 +26,11 @@ def check(folder: Path) -> dict[str, Any]:
             fix="give a folder with config.json and *.safetensors",
         )
     problems: list[TrtpipeError] = []
-    config = _config(folder, problems)
+    config: dict[str, Any] = {}
+    try:
+        config = config_of(folder)
+    except ConfigError as problem:
+        problems.append(problem)
     architectures = config.get("architectures") or []
     if config and not any(str(name).endswith("ForCausalLM") for name in architectures):
         named = ", ".join(map(str, architectures)) or "none given"
@@ -53,22 +57,32 @@ def check(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _config(folder: Path, problems: list[TrtpipeError]) -> dict[str, Any]:
+def config_of(folder: Path) -> dict[str, Any]:
+    """Return the parsed config.json. Raises ConfigError where there is none that can be read."""
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        problems.append(
-            ConfigError("there is no config.json", where=str(folder), fix="give a Hugging Face model folder")
-        )
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConfigError(
+            "there is no config.json", where=str(folder), fix="give a Hugging Face model folder"
+        ) from None
     except (json.JSONDecodeError, UnicodeDecodeError) as fault:
         line = getattr(fault, "lineno", 1)
-        problems.append(ConfigError(f"not valid JSON: {fault}", where=f"{path}:{line}", fix="correct the file"))
-    else:
-        if isinstance(config, dict):
-            return config
-        problems.append(ConfigError("not a JSON object", where=str(path), fix="give a Hugging Face model folder"))
-    return {}
+        raise ConfigError(f"not valid JSON: {fault}", where=f"{path}:{line}", fix="correct the file") from None
+    if not isinstance(config, dict):
+        raise ConfigError("not a JSON object", where=str(path), fix="give a Hugging Face model folder")
+    return config
+
+
+def highest_token_id(tokenizer: Path) -> int:
+    """Return the highest id of a tokenizer.json, its added tokens included."""
+    found = json.loads(tokenizer.read_text("utf-8"))
+    vocabulary = found["model"].get("vocab") or {}
+    # Unigram models have a list of pieces, all others a mapping to ids
+    ids = vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary))
+    added = (token["id"] for token in found.get("added_tokens") or ())
+    highest: int = max([-1, *ids, *added])
+    return highest
 
 
 def _no_weights(folder: Path) -> ConfigError:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trtpipe.core.model_folder import highest_token_id
 from trtpipe.errors import ConfigError, TrtpipeError, raise_all
 from trtpipe.quantization.kinds.recognised import require_unquantized
 
@@ -63,7 +64,7 @@ def _vocabulary_problems(model: Path, config: dict[str, Any], tensors: dict[str,
         for name in (EMBEDDING, HEAD)
         if name in tensors and stated is not None and tensors[name].shape[0] != stated
     ]
-    highest = _highest_id(model / "tokenizer.json")
+    highest = highest_token_id(model / "tokenizer.json")
     if EMBEDDING in tensors and highest >= tensors[EMBEDDING].shape[0]:
         problems.append(
             ConfigError(
@@ -74,16 +75,6 @@ def _vocabulary_problems(model: Path, config: dict[str, Any], tensors: dict[str,
             )
         )
     return problems
-
-
-def _highest_id(path: Path) -> int:
-    tokenizer = json.loads(path.read_text("utf-8"))
-    vocabulary = tokenizer["model"].get("vocab") or {}
-    # Unigram models have a list of pieces, all others a mapping to ids
-    ids = vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary))
-    added = (token["id"] for token in tokenizer.get("added_tokens") or ())
-    highest: int = max([-1, *ids, *added])
-    return highest
 
 
 def _head_problems(model: Path, config: dict[str, Any], tensors: dict[str, Stored]) -> list[TrtpipeError]:
