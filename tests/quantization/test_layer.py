@@ -11,7 +11,7 @@ import torch
 from trtpipe.quantization import experts
 from trtpipe.quantization.architectures import ScaleGroup
 from trtpipe.quantization.forward import Batch, collecting, forward
-from trtpipe.quantization.layer import QuantizedLayer, fold, quantize_layer, storable
+from trtpipe.quantization.layer import QuantizedLayer, fold, outliers, quantize_layer, storable
 from trtpipe.quantization.recipes import RECIPES, Scheme
 from trtpipe.quantization.stack import DecoderStack
 
@@ -96,6 +96,13 @@ def test_awq_is_closer_than_plain_rounding(tmp_path: Path, model_type: str) -> N
     assert all(error.awq <= error.plain_rounding for error in seen)  # type: ignore[operator]
     assert any(error.alpha > 0 for error in seen)
     assert 0 < float((final - original).norm() / (original - inputs).norm()) < 0.3
+
+
+def test_channels_much_larger_than_most_are_counted_and_the_largest_is_named() -> None:
+    magnitude = torch.ones(64)
+    magnitude[[5, 9, 20]] = torch.tensor([30.0, 11.0, 10.0])
+    found = outliers(magnitude)
+    assert found == {"outlier_channels": 2, "largest_channel": 5, "largest_over_median": 30.0}
 
 
 def test_an_expert_without_tokens_keeps_plain_rounding_and_says_so(tmp_path: Path) -> None:

@@ -87,7 +87,8 @@ def layers() -> list[dict[str, Any]]:
 
 def error(group: str, plain: float, awq: float, final: float, *, alpha: float = 0.0) -> dict[str, Any]:
     errors = {"plain_rounding": plain, "awq": awq, "final": final}
-    return {"group": group, "tokens": 100, "alpha": alpha, **errors, "clipped_share": 0.25, "damping": 0.01}
+    outliers = {"outlier_channels": 2, "largest_channel": 7, "largest_over_median": 31.5}
+    return {"group": group, "tokens": 100, "alpha": alpha, **errors, "clipped_share": 0.25, "damping": 0.01, **outliers}
 
 
 CALIBRATE = {

@@ -8,7 +8,7 @@ from report.synthetic import error, layers
 from trtpipe.report.layer_errors import families
 
 UNSEEN = {"group": "expert 1 output", "tokens": 0, "alpha": 0.0, "plain_rounding": None, "awq": None, "final": None,
-          "clipped_share": 0.0, "damping": None}  # fmt: skip
+          "clipped_share": 0.0, "damping": None, "outlier_channels": 0, "largest_over_median": 2.0}  # fmt: skip
 
 
 def test_a_family_for_each_group_with_its_means() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trtpipe.calibration import ledger as ends
+from trtpipe.calibration.ahead import ahead
 from trtpipe.calibration.ledger import Ledger
 from trtpipe.calibration.pool import Pool
 from trtpipe.errors import ConfigError, TrtpipeError, raise_all
@@ -60,7 +61,7 @@ def take(
     for file in log.files:
         progress(len(census.files))
         census.files.append(file.described)
-        for batch in log.batches(file):
+        for batch in ahead(log.batches(file)):
             _count(census, batch, seen, characters_min)
     census.pool.settle()
     return census

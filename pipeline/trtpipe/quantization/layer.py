@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import torch
 from transformers import PreTrainedConfig
@@ -17,6 +18,7 @@ from trtpipe.quantization.statistics import InputStatistics
 
 # What a norm multiplies by, over its stored weight.
 NORM_OFFSETS = {"norm": 0.0, "norm plus one": 1.0}
+OUTLIER_TIMES = 10
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class LinearError:
     """Relative squared output errors of the linears of one scale group, over the calibration tokens they saw.
 
     ``plain_rounding``: without scales; ``awq``: with them; ``final``: what the recipe left of it. An expert that no
-    token was routed to keeps plain rounding: ``tokens`` is 0 and the errors are None.
+    token was routed to keeps plain rounding: ``tokens`` is 0 and the errors are None. ``outlier_channels``: how many
+    inputs have over 10 times the median channel's mean magnitude; the ``largest_channel`` has ``largest_over_median``.
     """
 
     group: str
@@ -36,6 +39,9 @@ class LinearError:
     final: float | None = None
     clipped_share: float = 0.0
     damping: float | None = None
+    outlier_channels: int = 0
+    largest_channel: int | None = None
+    largest_over_median: float | None = None
 
 
 @dataclass(frozen=True)
@@ -98,8 +104,19 @@ def search(
         grid_points=scheme.alpha_grid_points if scheme.recipe.scales else 0,
         symmetric=scheme.symmetric,
     )
-    errors = (best.error_rounding, best.error_scaled)
-    return best.scale, LinearError(group.name, seen.tokens, best.family, best.alpha, *errors)
+    error = LinearError(group.name, seen.tokens, best.family, best.alpha, best.error_rounding, best.error_scaled)
+    return best.scale, replace(error, **outliers(seen.mean_magnitude))
+
+
+def outliers(magnitude: torch.Tensor) -> dict[str, Any]:
+    """Return what `LinearError` says of channels [in] that are much larger than most."""
+    times = magnitude / magnitude.median().clamp_min(torch.finfo(magnitude.dtype).tiny)
+    largest = int(times.argmax())
+    return {
+        "outlier_channels": int((times > OUTLIER_TIMES).sum()),
+        "largest_channel": largest,
+        "largest_over_median": round(float(times[largest]), 2),
+    }
 
 
 def _tie(group: ScaleGroup, config: PreTrainedConfig, values: torch.Tensor) -> torch.Tensor:

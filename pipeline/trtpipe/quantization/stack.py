@@ -105,6 +105,10 @@ class DecoderStack:
         module.load_state_dict(experts.together(state), assign=True)
         return module
 
+    def shapes(self, index: int) -> dict[str, torch.Size]:
+        """Return the shapes of layer ``index``'s tensors; nothing is loaded."""
+        return {name: tensor.shape for name, tensor in experts.apart(self._decoder.layers[index].state_dict()).items()}
+
     def arguments(self, index: int) -> Callable[[torch.Tensor], dict[str, Any]]:
         """Return what makes, from hidden states [batch, tokens, hidden], the other arguments of layer ``index``."""
         return partial(self._arguments, index)

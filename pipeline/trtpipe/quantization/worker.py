@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from trtpipe.core.worker import Events, serve
-from trtpipe.quantization import companions, compressed_tensors, device, experts, kv_range, ranks
+from trtpipe.quantization import companions, compressed_tensors, device, experts, kv_range, memory, ranks
 from trtpipe.quantization.forward import Batch, batches, collecting, forward
 from trtpipe.quantization.layer import quantize_layer
 from trtpipe.quantization.recipes import RECIPES, Scheme
@@ -45,6 +45,7 @@ def quantize(job: dict[str, Any], events: Events) -> dict[str, Any]:
     run = _prepare(job, DecoderStack(model, compute.dtype, compute.device))
     with Path(job["prompts"]).open(encoding="utf-8") as file:
         tokens = batches(ranks.share([json.loads(line)["ids"] for line in file]), compute.device)
+    events.note(_fits(run.stack, tokens, compute))
     first, hidden, reports = _begin(run, tokens)
     if first:
         events.note(f"going on at layer {first} of {run.stack.layers} where an earlier run ended")
@@ -70,6 +71,16 @@ def _prepare(job: dict[str, Any], stack: DecoderStack) -> Run:
     scheme = Scheme(RECIPES[job["recipe"]], job["group_size"], job["alpha_grid_points"], job["symmetric"])
     writer = ShardWriter(Path(job["folder"]), stack.layers, rank=rank, ranks=count)
     return Run(stack, writer, scheme, job["inputs"], job["kv_scales"])
+
+
+def _fits(stack: DecoderStack, tokens: list[Batch], compute: device.Compute) -> str:
+    """Return in words what memory is needed and free. Raises EnvironmentUnfit where that is too little."""
+    shapes = max((stack.shapes(index) for index in range(stack.layers)), key=len)
+    count = sum(batch.mask.numel() for batch in tokens)
+    needed = memory.need(shapes, stack.architecture.groups_of(shapes), stack.config.hidden_size, count, compute)
+    # Processes on one CPU share its memory; of GPUs each has its own.
+    sharers = ranks.place()[1] if compute.device.type == "cpu" else 1
+    return memory.require(needed, memory.free_bytes(compute) // sharers, count, compute)
 
 
 def _begin(run: Run, tokens: list[Batch]) -> tuple[int, list[Batch], list[dict[str, object]]]:

@@ -15,7 +15,8 @@ class Errors:
 
     ``plain_rounding``: without scales; ``awq``: with the searched scales; ``final``: after the whole recipe.
     ``alpha``: exponent of the scales; ``clipped_share`` of the groups of weights; ``damping``: share of G's mean
-    diagonal that compensated rounding added to it, None without that step.
+    diagonal that compensated rounding added to it, None without that step. ``outlier_channels``: inputs whose mean
+    magnitude is over 10 times the median channel's; the largest is ``largest_over_median`` times that.
     """
 
     plain_rounding: float
@@ -24,6 +25,8 @@ class Errors:
     alpha: float
     clipped_share: float
     damping: float | None
+    outlier_channels: float
+    largest_over_median: float
 
     @property
     def change(self) -> float:
@@ -81,4 +84,6 @@ def _mean(errors: list[Errors]) -> Errors:
         alpha=fmean(error.alpha for error in errors),
         clipped_share=fmean(error.clipped_share for error in errors),
         damping=max((error.damping for error in errors if error.damping is not None), default=None),
+        outlier_channels=fmean(error.outlier_channels for error in errors),
+        largest_over_median=max(error.largest_over_median for error in errors),
     )

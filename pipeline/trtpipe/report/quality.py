@@ -88,6 +88,8 @@ def _charts(layers: list[Mapping[str, Any]], found: list[Family]) -> list[Lines 
               by_family("clipped_share", 100)),
         lines("Damping", "what compensated rounding added to G, as a share of its mean diagonal; more than 1 % means "
               "that G was nearly singular", " %", by_family("damping", 100)),
+        lines("Outlier channels", "mean magnitude of the largest input channel over the median channel's", " ×",
+              by_family("largest_over_median")),
         lines("Largest keys", "largest magnitude that enters the KV cache", "", of_layer(K="key_amax")),
         lines("Largest values", "largest magnitude that enters the KV cache", "", of_layer(V="value_amax")),
         lines("Time", "of each layer: statistics, search, rounding and writing", " s", of_layer(time="seconds")),

@@ -49,6 +49,7 @@ def test_every_combination_has_exactly_one_row_with_its_reason_and_source(weight
         ("w4a8_awq", "fp8_e4m3", 89, True, True),
         ("fp8", "model", 80, False, False),
         ("w4a8_awq", "fp8_e4m3", 86, False, False),
+        ("w4a8_awq", "model", 80, False, False),  # case O-18
         ("w4a16_awq", "model", 100, False, False),
     ],
 )
@@ -123,7 +124,7 @@ def test_o_23_autoawq_is_gptq_to_tensorrt_llm(maker: str, group: int) -> None:
     assert refused(other) == ["the model has groups of 128, the target says 64"]
 
 
-def test_weights_that_the_gpu_cannot_take_are_refused_with_those_it_can() -> None:
+def test_o_18_weights_that_the_gpu_cannot_take_are_refused_with_those_it_can() -> None:
     (said,) = plan("llama-3.1-8b", "a100x1", weights="w4a8_awq").refusals
     assert said.what == "there is no engine for a100-80gb (SM 80) with W4A8_AWQ weights and 16-bit KV cache"
     assert said.why == "FP8 activations need SM 89 or newer"

@@ -13,7 +13,7 @@ from trtpipe.quantization.kinds import environments
 from workspaces import REPOSITORY
 
 
-def test_what_differs_is_listed_with_the_commands_that_make_it_right(tmp_path: Path) -> None:
+def test_o_20_what_differs_is_listed_with_the_commands_that_make_it_right(tmp_path: Path) -> None:
     # this very environment has a newer transformers, and no AutoAWQ
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").symlink_to(sys.executable)

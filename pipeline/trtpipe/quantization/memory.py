@@ -1,0 +1,89 @@
+"""How much memory quantizing takes, held against what is free before a weight is loaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from trtpipe.errors import EnvironmentUnfit
+from trtpipe.quantization.architectures import ScaleGroup
+from trtpipe.quantization.device import Compute
+from trtpipe.quantization.forward import TOKENS_PER_BATCH
+from trtpipe.quantization.statistics import BLOCK_ROWS
+
+GIB = 2**30
+# Copies of a group's float32 weights while it is rounded: stacked, transposed, as targets, and codes of one byte.
+ROUNDING_BYTES = 4 + 4 + 4 + 1
+# float32 matrices as large as G at once: G, scaled, what is factorised, the factor, the factor turned round.
+GRAM_COPIES = 5
+# Python, torch and transformers themselves.
+PROCESS_BYTES = 700 << 20
+
+
+@dataclass(frozen=True)
+class Need:
+    """Bytes at the peak, by what takes them; ``activations`` grow with the calibration tokens, the rest does not."""
+
+    layer: int
+    statistics: int
+    activations: int
+    process: int
+
+    @property
+    def total(self) -> int:
+        return self.layer + self.statistics + self.activations + self.process
+
+    def __str__(self) -> str:
+        parts = {"one layer": self.layer, "its statistics": self.statistics, "activations": self.activations}
+        return ", ".join(f"{name} {size / GIB:.1f}" for name, size in parts.items())
+
+
+def need(
+    shapes: Mapping[str, Sequence[int]], groups: Sequence[ScaleGroup], hidden: int, tokens: int, compute: Compute
+) -> Need:
+    """Estimate the peak. ``shapes`` of a layer's tensors by name; ``hidden``: width of what goes between layers.
+
+    The layer is there in the type it is computed in and in float32; of each group half of G and a bit; and of the
+    group being rounded, copies of G and of its weights. A test holds this against what was measured.
+    """
+    size = compute.dtype.itemsize
+    elements = {name: math.prod(shape) for name, shape in shapes.items()}
+    widths = {group.name: shapes[f"{group.linears[0]}.weight"][1] for group in groups}
+    weights = {group.name: sum(elements[f"{name}.weight"] for name in group.linears) for group in groups}
+    kept = sum(4 * width**2 * (BLOCK_ROWS + 1) // (2 * BLOCK_ROWS) for width in widths.values())
+    rounding = max(ROUNDING_BYTES * weights[name] + GRAM_COPIES * 4 * width**2 for name, width in widths.items())
+    batch = 3 * max(widths.values()) * min(tokens, TOKENS_PER_BATCH[compute.device.type])
+    return Need(
+        layer=sum(elements.values()) * (size + 4),
+        statistics=kept + rounding,
+        activations=size * (2 * tokens * hidden + batch),
+        process=PROCESS_BYTES if compute.device.type == "cpu" else 0,
+    )
+
+
+def require(found: Need, free: int, tokens: int, compute: Compute) -> str:
+    """Return need and free memory in words. Raises EnvironmentUnfit where it would not fit, with what would."""
+    kind = "RAM" if compute.device.type == "cpu" else "GPU memory"
+    text = f"about {found.total / GIB:.1f} GiB of {kind} needed ({found}), {free / GIB:.1f} GiB free"
+    if found.total <= free:
+        return text
+    fitting = int(tokens * (free - found.total + found.activations) / found.activations)
+    raise EnvironmentUnfit(
+        f"quantizing would run out of {kind}: {text}",
+        where="the largest decoder layer and the calibration set",
+        fix=f"about {fitting:,} calibration tokens would fit instead of {tokens:,}: lower prompts.calibration_prompts"
+        if fitting > 0
+        else f"a machine with more {kind}; the calibration set is not what takes it",
+    )
+
+
+def free_bytes(compute: Compute) -> int:
+    """Return the memory that a process could still take without swapping."""
+    if compute.device.type != "cpu":
+        return int(torch.cuda.mem_get_info(compute.device)[0])
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
