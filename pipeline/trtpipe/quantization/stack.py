@@ -87,6 +87,11 @@ class DecoderStack:
             raise ConfigError(f"the tensor `{name}` holds NaN or infinity", where=name, fix="use a sound checkpoint")
         return tensor
 
+    @property
+    def stored_types(self) -> set[str]:
+        """The types that the checkpoint's tensors are stored in, by the names of safetensors: F32, BF16."""
+        return {file.get_slice(name).get_dtype() for name, file in self._tensors.items()}
+
     def embed(self, ids: torch.Tensor) -> torch.Tensor:
         """Return the embeddings [batch, tokens, hidden] of token ids [batch, tokens]."""
         weight = self.tensor("model.embed_tokens.weight").to(self.dtype)

@@ -62,9 +62,7 @@ def stage(
 def group_size_for(model: Path, asked: int | str) -> int:
     """Return the group size. Raises ConfigError naming every width that it does not divide, and whose inputs it is."""
     config = json.loads((model / "config.json").read_text("utf-8"))
-    widths = {key: int(config[key]) for key in WIDTH_KEYS if key in config}
-    head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
-    widths[ATTENTION_WIDTH] = head_dim * int(config["num_attention_heads"])
+    widths = _widths(model)
     fitting = [size for size in (128, 64) if all(width % size == 0 for width in widths.values())]
     if asked == "auto" and fitting:
         return fitting[0]
@@ -81,6 +79,14 @@ def group_size_for(model: Path, asked: int | str) -> int:
         fix=f"legal group sizes for this model: {', '.join(map(str, fitting)) or 'none of 64 and 128'}"
         + _tensor_parallel_text(config, fitting),
     )
+
+
+def _widths(model: Path) -> dict[str, int]:
+    """Return how wide the inputs of the linears are, by what config.json calls it."""
+    config = json.loads((model / "config.json").read_text("utf-8"))
+    widths = {key: int(config[key]) for key in WIDTH_KEYS if key in config}
+    head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    return widths | {ATTENTION_WIDTH: head_dim * int(config["num_attention_heads"])}
 
 
 def _tensor_parallel_text(config: dict[str, Any], group_sizes: list[int]) -> str:
@@ -110,6 +116,12 @@ def _make(
         # Threads that spin while they wait starve each other where cores are shared.
         environment={"OMP_WAIT_POLICY": "passive"},
     )
+    widest = max(_widths(model).values())
+    if result["calibration_tokens"] < widest:
+        making.note(
+            f"{result['calibration_tokens']:,} calibration tokens are fewer than the {widest:,} channels of the widest "
+            "input: G is singular there, and the damping decides; more prompts make it better"
+        )
     making.figures |= summary(result["layers"]) | {
         "group_size": recipe.group_size,
         "calibration_tokens": result["calibration_tokens"],

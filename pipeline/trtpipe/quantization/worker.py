@@ -46,6 +46,8 @@ def quantize(job: dict[str, Any], events: Events) -> dict[str, Any]:
     with Path(job["prompts"]).open(encoding="utf-8") as file:
         tokens = batches(ranks.share([json.loads(line)["ids"] for line in file]), compute.device)
     events.note(_fits(run.stack, tokens, compute))
+    if "F32" in run.stack.stored_types:
+        events.note("float32 weights that stay unquantized are stored rounded to bfloat16")
     first, hidden, reports = _begin(run, tokens)
     if first:
         events.note(f"going on at layer {first} of {run.stack.layers} where an earlier run ended")
