@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).parents[1]
-CHAIN_LIMIT_S = 1800
+CHAIN_LIMIT_S = 3600
 # Importing vLLM, as tests of it do, sets these for the whole process: one thread for everything it starts.
 SET_BY_VLLM = {"OMP_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"}
 
