@@ -32,7 +32,7 @@ def hollow_model(folder: Path) -> Path:
     model_folder(folder)
     widths = {"hidden_size": 128, "intermediate_size": 256, "num_attention_heads": 4}
     (folder / "config.json").write_text(
-        json.dumps({"architectures": ["LlamaForCausalLM"], "eos_token_id": END, **widths})
+        json.dumps({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "eos_token_id": END, **widths})
     )
     (folder / "model.safetensors").write_bytes(EMPTY_SAFETENSORS)
     return folder

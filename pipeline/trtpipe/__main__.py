@@ -8,12 +8,13 @@ import signal
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from trtpipe.cli import trtpipe
-from trtpipe.errors import Interrupted, TrtpipeError, UsageFault, system_fault
+from trtpipe.errors import ConfigError, EnvironmentUnfit, Interrupted, TrtpipeError, UsageFault, system_fault
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -25,10 +26,15 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         code = _run()
-        sys.stdout.flush()
+        if sys.stdout is not None:  # where it was closed before the start
+            sys.stdout.flush()
     except BrokenPipeError:
         code = READER_GONE
-    if code == READER_GONE:
+    except OSError as fault:  # standard output cannot be written to, and what was to be said is lost
+        code = EnvironmentUnfit.exit_code
+        with suppress(OSError, AttributeError):
+            print(system_fault(fault), file=sys.stderr)
+    if sys.stdout is not None and code in {READER_GONE, EnvironmentUnfit.exit_code}:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the last flush complains
     sys.exit(code)
 
@@ -50,6 +56,10 @@ def _run() -> int:
         error = fault
     except OSError as fault:
         error = system_fault(fault)
+    except RuntimeError as fault:
+        # pathlib's word for a link that leads to itself, wherever a path is made absolute
+        looped = str(fault).startswith("Symlink loop")
+        error = ConfigError(str(fault), fix="correct that link") if looped else _bug()
     except Exception:
         error = _bug()
     return _report(error)
@@ -80,7 +90,7 @@ def _report(error: TrtpipeError) -> int:
     """Show an error; with ``--json`` as a JSON document on standard output."""
     if "--json" in sys.argv:
         document = {"schema_version": 1, "ok": False, "errors": [one.document() for one in error.each()]}
-        print(json.dumps(document, ensure_ascii=False, indent=2))
+        print(json.dumps(document, indent=2))  # in ASCII, which every terminal and pipe takes
     else:
         print(error, file=sys.stderr)
     return error.exit_code

@@ -18,6 +18,8 @@ An error has three parts: what is wrong, where it is, what to do about it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypedDict
 
 
@@ -134,6 +136,23 @@ def from_document(document: ErrorDocument) -> TrtpipeError:
     kinds = {kind.exit_code: kind for kind in TrtpipeError.__subclasses__()}
     kind = kinds.get(document["exit_code"], TrtpipeError)
     return kind(document["what"], where=document["where"], fix=document["fix"], log=document["log"])
+
+
+# What code meets in a file of a user that has another form than the one it reads.
+UNEXPECTED = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
+
+
+@contextmanager
+def expecting(path: object, fix: str) -> Iterator[None]:
+    """Around code that reads ``path``, a file of the user's. Raises ConfigError where it has not the form expected."""
+    try:
+        yield
+    except UNEXPECTED as fault:
+        kind = type(fault).__name__
+        what = f"the file has not the form expected of it: {kind}: {fault}"
+        raise ConfigError(what, where=str(path), fix=fix) from None
+    except IsADirectoryError:
+        raise ConfigError("a folder, where a file is expected", where=str(path), fix=fix) from None
 
 
 def system_fault(error: OSError) -> EnvironmentUnfit:

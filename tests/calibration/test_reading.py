@@ -203,3 +203,13 @@ def test_both_paths_measure_alike(documents: list[dict[str, Any]]) -> None:
                 assert batch.prompt_characters[position] == row.prompt_characters
                 assert batch.asked_characters[position] == row.asked_characters
                 assert batch.response_characters[position] == len(row.response or "")
+
+
+@pytest.mark.parametrize("sender", [["human"], {}, None, 3])
+def test_a_sharegpt_turn_of_an_odd_sender_is_one_bad_row(tmp_path: Path, sender: Any) -> None:
+    good = {"conversations": [{"from": "human", "value": "a"}]}
+    odd = {"conversations": [{"from": sender, "value": "a"}]}
+    path = write_log(tmp_path, [good, odd, good])
+    assert len(read(path).rows) == 2
+    (problem,) = problems(path)
+    assert str(problem.where).startswith(f"{path}:2")

@@ -44,7 +44,7 @@ def no_model_folder(folder: Path) -> None:
 
 
 def not_a_causal_model(folder: Path) -> None:
-    (folder / "model/config.json").write_text(json.dumps({"architectures": ["BertForMaskedLM"]}))
+    (folder / "model/config.json").write_text(json.dumps({"architectures": ["BertForMaskedLM"], "model_type": "bert"}))
 
 
 def pickled_weights_only(folder: Path) -> None:

@@ -189,3 +189,25 @@ def test_a_signal_is_130(number: signal.Signals) -> None:
     assert child.returncode == 130
     assert b"Traceback" not in error
     assert b"run the same command again" in error
+
+
+@pytest.mark.parametrize("given", [["validate"], ["validate", "--json", "-c", "nope"]])
+def test_an_output_that_cannot_be_written_is_4_and_no_traceback(folder: Path, given: list[str]) -> None:
+    for redirection in ("> /dev/full", ">&-"):
+        command = f'"{sys.executable}" -m trtpipe {" ".join(given)} {redirection}'
+        done = subprocess.run(["/bin/sh", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+        assert "Traceback" not in done.stderr
+        assert done.returncode in {0, 3, 4}
+        if "full" in redirection:
+            assert done.returncode == 4
+
+
+def test_a_link_that_leads_to_itself_is_3(folder: Path) -> None:
+    (folder / "loop").symlink_to("loop")
+    done = run(folder, "profile", "--prompts", "loop")
+    assert done.returncode == 3
+
+
+def test_not_a_number_is_no_time_to_wait(folder: Path) -> None:
+    done = run(folder, "calibrate", "--wait", "nan")
+    assert (done.returncode, "no number of seconds" in done.stderr) == (2, True)

@@ -192,3 +192,21 @@ def test_everything_wrong_in_a_target_is_told_together(folder: Path) -> None:
 def test_a_target_takes_overrides_of_its_own_keys_only(folder: Path, override: str) -> None:
     with pytest.raises(UsageFault, match="is no key of the target"):
         target_file(folder / "engine.yaml", (override,))
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ('model="a\\0b"', "NUL"),
+        ('prompts.files=["a\\0b"]', "NUL"),
+        ('model=""', "at least 1 character"),
+        ('prompts.files=[""]', "at least 1 character"),
+        ("prompts.template_date=2026-13-45", "month must be in 1..12"),
+        ('serving.host="a\\nb"', "pattern"),
+        ('serving.host=""', "pattern"),
+        ("serving.grpc_port=8000", "must differ"),
+    ],
+)
+def test_values_that_could_not_be_used_are_refused_at_once(folder: Path, override: str, said: str) -> None:
+    (problem,) = problems(folder, override)
+    assert said in str(problem)

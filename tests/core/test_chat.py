@@ -200,3 +200,23 @@ def test_damaged_files_are_named(tmp_path: Path, name: str) -> None:
 def test_a_folder_without_tokenizer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ChatError, match="no tokenizer"):
         ChatTokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["{{ 1/0 }}", "{{ 'abc'.index('z') }}", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+     "{% for i in range(10000000) %}{% endfor %}"],
+)  # fmt: skip
+def test_a_template_that_fails_in_any_way_is_told(tmp_path: Path, template: str) -> None:
+    with pytest.raises(ChatError, match="the chat template refuses the messages"):
+        ChatTokenizer.load(folder_with(tmp_path, template=template)).encode_chat(USER)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"bos_token": ["a"]}, {"eos_token": 3}, {"eos_token": {"a": 1}}, {"chat_template": 5},
+     {"chat_template": {"a": "b"}}, {"chat_template": [{"x": 1}]}, {"chat_template": [3]}],
+)  # fmt: skip
+def test_settings_of_another_form_are_told(tmp_path: Path, settings: dict[str, Any]) -> None:
+    with pytest.raises(ChatError, match="has not the form expected"):
+        ChatTokenizer.load(folder_with(tmp_path, settings=settings))

@@ -15,7 +15,7 @@ from trtpipe.errors import ConfigError, Problems
 if TYPE_CHECKING:
     from pathlib import Path
 
-CONFIG = {"architectures": ["LlamaForCausalLM"], "hidden_size": 8}
+CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8}
 
 
 @pytest.fixture
@@ -39,8 +39,17 @@ def test_a_usable_folder_gives_its_config(folder: Path) -> None:
         ("config.json", b"[]", "not a JSON object"),
         ("config.json", b"{\n oops", "not valid JSON"),
         ("config.json", b"\xff{}", "not valid JSON"),
-        ("config.json", b'{"architectures": ["BertModel"]}', "not a causal language model.*BertModel"),
-        ("config.json", b'{"architectures": null, "a": 1}', "none given"),
+        ("config.json", b'{"architectures": ["BertModel"], "model_type": "bert"}', "not a causal .*BertModel"),
+        ("config.json", b'{"architectures": null, "model_type": "llama"}', "none given"),
+        ("config.json", b'{"architectures": "LlamaForCausalLM", "model_type": "llama"}', "no list"),
+        ("config.json", b'{"architectures": ["LlamaForCausalLM"]}', "names no `model_type`"),
+        (
+            "config.json",
+            b'{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": "8"}',
+            "`hidden_size` must be a whole number above 0, and is '8'",
+        ),
+        ("config.json", b"[" * 100_000, "not valid JSON"),
+        ("config.json", b'{"hidden_size": ' + b"1" * 5000 + b"}", "not valid JSON"),
         ("tokenizer.json", None, r"no tokenizer\.json"),
         ("model.safetensors", None, r"no \*\.safetensors"),
     ],
@@ -83,3 +92,29 @@ def test_an_unchanged_file_is_not_read_again(folder: Path, tmp_path: Path, monke
     before = model_folder.identity(folder, tmp_path / "cache.json")
     monkeypatch.setattr(digest, "of_file", pytest.fail)
     assert model_folder.identity(folder, tmp_path / "cache.json") == before
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{}", b"[]", b'{"model": null}', b'{"model": {"vocab": {"a": "b"}}}', b"\xff", b"[" * 100_000],
+)
+def test_a_tokenizer_of_another_form_is_named(folder: Path, content: bytes) -> None:
+    path = folder / "tokenizer.json"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match="has not the form expected") as caught:
+        model_folder.highest_token_id(path)
+    assert caught.value.where == str(path)
+
+
+@pytest.mark.parametrize("content", [b"[1]", b"5", b"\xff", b"{"])
+def test_a_damaged_cache_of_digests_is_none(folder: Path, tmp_path: Path, content: bytes) -> None:
+    cache = tmp_path / "digests.json"
+    expected = model_folder.identity(folder, cache)
+    cache.write_bytes(content)
+    assert model_folder.identity(folder, cache) == expected
+
+
+def test_what_is_no_file_is_not_opened(folder: Path, tmp_path: Path) -> None:
+    expected = model_folder.identity(folder, tmp_path / "digests.json")
+    os.mkfifo(folder / "odd.json")
+    assert model_folder.identity(folder, tmp_path / "digests.json") == expected

@@ -68,3 +68,12 @@ def test_a_full_disk_leaves_the_history_whole(releases: Releases, monkeypatch: p
         switch(releases.store, second, "promote", "v2")
     assert require_current(releases.store).digest == first.digest
     assert [entry["release"] for entry in history(releases.store)] == [first.id]
+
+
+@pytest.mark.parametrize("line", [b"5", b"[]", b'{"a": 1}', b"\xff"])
+def test_a_line_of_history_that_is_no_promotion_is_told(releases: Releases, line: bytes) -> None:
+    releases.store.root.joinpath("triton_repo").mkdir(parents=True, exist_ok=True)
+    (releases.store.root / HISTORY).write_bytes(line + b"\n")
+    with pytest.raises(ConfigError, match="the history is damaged") as caught:
+        history(releases.store)
+    assert str(caught.value.where).endswith(":1")

@@ -111,7 +111,7 @@ def refuse_bad(census: Census, share_max: float, where: str) -> None:
     """Raise ConfigError where too many rows can't be read (all faults, the first 20 in full), or no row can."""
     rows = census.ledger.rows
     problems: list[TrtpipeError] = []
-    if census.bad and len(census.bad) > share_max * rows:
+    if census.bad and (len(census.bad) > share_max * rows or not census.distinct):
         shown = census.bad[:PROBLEMS_SHOWN]
         problems += [ConfigError(bad.what, where=bad.where, fix=bad.fix) for bad in shown]
         hidden = len(census.bad) - len(shown)

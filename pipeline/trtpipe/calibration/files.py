@@ -85,7 +85,9 @@ def find(patterns: list[Path], container: Container | None = None) -> list[LogFi
             files.append(_classify(path, number, container))
         except OSError as fault:
             problems.append(
-                ConfigError(f"can't read the prompts: {fault.strerror}", where=str(path), fix="check prompts.files")
+                ConfigError(
+                    f"can't read the prompts: {fault.strerror or fault}", where=str(path), fix="check prompts.files"
+                )
             )
         except ConfigError as problem:
             problems.append(problem)

@@ -64,7 +64,7 @@ def sharegpt(document: Document) -> Conversation:
         place = f"conversations[{index}]"
         if not isinstance(turn, dict):
             raise Fault("a turn is not an object", place, 'for instance {"from": "human", "value": "..."}')
-        if turn.get("from") not in SHAREGPT_ROLES:
+        if not isinstance(turn.get("from"), str) or turn["from"] not in SHAREGPT_ROLES:
             raise Fault("unknown role", f"{place}.from", f"one of {', '.join(SHAREGPT_ROLES)}")
         messages.append({"role": SHAREGPT_ROLES[turn["from"]], "content": turn.get("value")})
     return Conversation(*split_answer(conversation_list(messages, "conversations"), text(document, "response")))

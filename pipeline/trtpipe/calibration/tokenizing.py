@@ -18,7 +18,7 @@ def load(model: Path, date: str) -> ChatTokenizer:
         tokenizer = ChatTokenizer.load(model, date=date)
     except ChatError as fault:
         raise ConfigError(
-            str(fault), where=str(model), fix="add the missing file or entry to the model folder"
+            str(fault), where=str(model), fix="correct that file of the model folder, or add what is missing"
         ) from None
     if not tokenizer.has_template:
         raise ConfigError(

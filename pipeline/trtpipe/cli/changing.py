@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import click
 
 from trtpipe.cli.common import Options
 
+
+class Seconds(click.FloatRange):
+    """A number that can be waited for: not a number would be no limit at all."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds: float = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return seconds
+
+
 OPTIONS: tuple[click.Parameter, ...] = (
     click.Option(["--dry-run"], is_flag=True, help="Say what would be done and why; change nothing."),
     click.Option(
         ["--wait", "wait_s"],
-        type=click.FloatRange(min=0),
+        type=Seconds(min=0),
         default=0.0,
         metavar="SECONDS",
         help="Wait so long for another run in this workspace to end.  [default: not at all]",

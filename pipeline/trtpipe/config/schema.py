@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import datetime
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 SAMPLE_MODEL = "sample"
 
@@ -14,11 +15,24 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
+    @field_validator("*")
+    @classmethod
+    def _without_nul(cls, value: Any) -> Any:
+        """No path, host or name may hold it: the system would cut it off there, or refuse it much later."""
+        if any("\0" in text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)):
+            raise ValueError("a text must not hold the character NUL")
+        return value
+
+
+def _day(text: str) -> str:
+    datetime.date.fromisoformat(text)
+    return text
+
 
 class Prompts(Section):
     """Which prompts are read, how they are cleaned, and how they are divided."""
 
-    files: list[str] = Field(
+    files: list[Annotated[str, Field(min_length=1)]] = Field(
         min_length=1,
         description="Files, folders and globs, relative to the config file: JSONL, CSV or Parquet, also gzip or zstd.",
     )
@@ -98,7 +112,7 @@ class Prompts(Section):
     allow_short: bool = Field(
         default=False, description="Whether fewer prompts or tokens than asked are noted instead of refused."
     )
-    template_date: str = Field(
+    template_date: Annotated[str, AfterValidator(_day)] = Field(
         default="2026-01-01",
         pattern=r"^\d{4}-\d{2}-\d{2}$",
         description="The day that a chat template sees which asks for it: in calibration, drift check and server.",
@@ -151,7 +165,9 @@ class Quantization(Section):
 class Serving(Section):
     """Where Triton listens."""
 
-    host: str = Field(default="127.0.0.1", description="Address that the server binds and clients use.")
+    host: str = Field(
+        default="127.0.0.1", pattern=r"^[A-Za-z0-9.:_-]+$", description="Address that the server binds and clients use."
+    )
     http_port: int = Field(default=8000, ge=1, le=65535)
     grpc_port: int = Field(default=8001, ge=1, le=65535)
     metrics_port: int = Field(default=8002, ge=1, le=65535)
@@ -161,12 +177,19 @@ class Serving(Section):
         description="The Python environment that holds Triton, relative to the config file.",
     )
 
+    @model_validator(mode="after")
+    def _ports_of_their_own(self) -> Serving:
+        if len({self.http_port, self.grpc_port, self.metrics_port}) < 3:
+            raise ValueError("http_port, grpc_port and metrics_port must differ")
+        return self
+
 
 class PipelineConfig(Section):
     """The whole config file."""
 
     model: str = Field(
-        description="Folder of a Hugging Face causal LM, or `sample` for the embedded SmolLM2-135M-Instruct."
+        min_length=1,
+        description="Folder of a Hugging Face causal LM, or `sample` for the embedded SmolLM2-135M-Instruct.",
     )
     prompts: Prompts
     quantization: Quantization = Quantization()

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from jinja2.nodes import Node
     from jinja2.parser import Parser
 
+# What a template, or a file of another form than expected, can end in.
+UNEXPECTED = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 DATE_VARIABLES = frozenset({"date_string", "strftime_now"})
 
@@ -60,6 +62,18 @@ class ChatTokenizer:
         ``date`` (ISO 8601) is the day that the template gets to see; None means the day of each call, in UTC.
         Raises ChatError where a file is missing or damaged, or neither a pad nor an eos token is defined.
         """
+        try:
+            return cls._load(folder, date)
+        except ChatError:
+            raise
+        except UNEXPECTED as fault:
+            raise ChatError(
+                f"a file beside the tokenizer in {folder} has not the form expected of it: "
+                f"{type(fault).__name__}: {fault}"
+            ) from None
+
+    @classmethod
+    def _load(cls, folder: Path, date: str | None) -> ChatTokenizer:
         tokenizer = _tokenizer(folder / "tokenizer.json")
         settings = _json(folder / "tokenizer_config.json")
         named_tokens = _named_tokens(settings, _json(folder / "special_tokens_map.json"))
@@ -110,7 +124,7 @@ class ChatTokenizer:
                 add_generation_prompt=add_generation_prompt,
                 **self.named_tokens,
             )
-        except (jinja2.TemplateError, TypeError) as fault:
+        except (jinja2.TemplateError, *UNEXPECTED) as fault:
             raise ChatError(f"the chat template refuses the messages: {fault}") from None
 
     def encode(self, text: str) -> list[int]:

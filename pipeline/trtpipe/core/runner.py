@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from trtpipe.core import artifacts, environment, reproduction
 from trtpipe.core.artifacts import Artifact, KeyParts, Kind, Record
 from trtpipe.core.store import Store, now
-from trtpipe.errors import EnvironmentUnfit, Interrupted, TrtpipeError, system_fault
+from trtpipe.errors import ConfigError, EnvironmentUnfit, Interrupted, TrtpipeError, system_fault
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,7 +158,8 @@ def _located(stage: Stage, making: Making) -> Iterator[None]:
 
 
 def _complete(error: TrtpipeError, stage: Stage, making: Making) -> TrtpipeError:
-    if isinstance(error, EnvironmentUnfit) and not stage.resumable:
+    # What a full disk holds of a stage that begins anew, and what input that is refused has left, serves nobody.
+    if isinstance(error, ConfigError) or (isinstance(error, EnvironmentUnfit) and not stage.resumable):
         shutil.rmtree(making.folder, ignore_errors=True)
     error.where = error.where or str(making.folder)
     if making.log.is_file() and error.where != str(making.log):

@@ -76,10 +76,10 @@ class Store:
     def last(self, stage: str) -> dict[str, Any] | None:
         """Return the key parts of a stage's latest run in this workspace, to say what has changed since."""
         try:
-            found: dict[str, Any] = json.loads((self.state / "last" / f"{stage}.json").read_text("utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
+            found = json.loads((self.state / "last" / f"{stage}.json").read_text("utf-8"))
+        except (FileNotFoundError, ValueError):
             return None
-        return found
+        return found if isinstance(found, dict) else None
 
     def remember(self, stage: str, parts: dict[str, Any]) -> None:
         write_json(self.state / "last" / f"{stage}.json", parts)
@@ -120,7 +120,7 @@ def _describe_holder(holder: Path) -> str:
     try:
         note = json.loads(holder.read_text("utf-8"))
         return f"`{note['command']}`, process {note['pid']}, since {note['since']}"
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return "holder unknown"
 
 

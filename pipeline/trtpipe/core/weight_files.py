@@ -55,7 +55,7 @@ def _fault(path: Path) -> str | None:
 def _indexed(index: Path) -> list[str]:
     """Return the file names in the index; none where there is no readable one, which single-file models don't have."""
     try:
-        return sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+        return sorted(set(map(str, json.loads(index.read_text("utf-8"))["weight_map"].values())))
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError, AttributeError):

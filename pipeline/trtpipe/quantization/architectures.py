@@ -175,14 +175,14 @@ ARCHITECTURES = (
 )
 
 
-def architecture_of(model_type: str) -> Architecture:
-    """Return the table for a model type. Raises ConfigError listing the known ones."""
+def architecture_of(model_type: str, where: str = "config.json") -> Architecture:
+    """Return the table for a model type. Raises ConfigError listing the known ones; ``where`` it stands."""
     for architecture in ARCHITECTURES:
         if model_type in architecture.model_types:
             return architecture
     known = sorted(name for architecture in ARCHITECTURES for name in architecture.model_types)
     raise ConfigError(
         f"no scale groups are known for the model type `{model_type}`",
-        where="config.json model_type",
+        where=where,
         fix=f"known: {', '.join(known)}; a new one needs an entry in quantization/architectures.py",
     )

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from trtpipe.core.model_folder import highest_token_id
-from trtpipe.errors import ConfigError, TrtpipeError, raise_all
+from trtpipe.errors import ConfigError, TrtpipeError, expecting, raise_all
+from trtpipe.quantization.architectures import architecture_of
 from trtpipe.quantization.kinds.recognised import require_unquantized
 
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
@@ -35,6 +36,7 @@ def check(model: Path) -> None:
     """
     require_unquantized(model)
     config = json.loads((model / "config.json").read_text("utf-8"))
+    architecture_of(config["model_type"], where=str(model / "config.json"))
     tensors = stored_tensors(model)
     raise_all(_vocabulary_problems(model, config, tensors) + _head_problems(model, config, tensors))
 
@@ -45,11 +47,11 @@ def stored_tensors(model: Path) -> dict[str, Stored]:
     for path in sorted(model.glob("*.safetensors")):
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(length))
-        for name, entry in header.items():
-            if name != "__metadata__":
-                start, end = (8 + length + offset for offset in entry["data_offsets"])
-                found[name] = Stored(path, entry["dtype"], tuple(entry["shape"]), start, end)
+            with expecting(path, "fetch the file again"):
+                for name, entry in json.loads(file.read(length)).items():
+                    if name != "__metadata__":
+                        start, end = (8 + length + offset for offset in entry["data_offsets"])
+                        found[name] = Stored(path, entry["dtype"], tuple(entry["shape"]), start, end)
     return found
 
 

@@ -13,6 +13,7 @@ from trtpipe.core.store import Store, now
 from trtpipe.errors import ConfigError, GateRejected
 
 HISTORY = "triton_repo/history.jsonl"
+ENTRY = ("time", "action", "release", "digest", "verdict", "previous")
 
 
 def link(store: Store) -> Path:
@@ -44,13 +45,18 @@ def history(store: Store) -> list[dict[str, Any]]:
     path = store.root / HISTORY
     if not path.is_file():
         return []
-    lines = path.read_text("utf-8").splitlines()
-    try:
-        return [json.loads(line) for line in lines]
-    except json.JSONDecodeError as fault:
-        raise ConfigError(
-            f"the history is damaged: {fault.msg}", where=str(path), fix="remove the line that is not whole"
-        ) from None
+    entries = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        try:
+            entry = json.loads(line)
+            entries.append({name: entry[name] for name in ENTRY})
+        except (ValueError, TypeError, LookupError):
+            raise ConfigError(
+                "the history is damaged: a line is no promotion or rollback",
+                where=f"{path}:{number}",
+                fix="remove that line",
+            ) from None
+    return entries
 
 
 def switch(store: Store, release: Artifact, action: str, verdict: str) -> None:

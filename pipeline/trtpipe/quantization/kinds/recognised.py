@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from trtpipe.errors import ConfigError
+from trtpipe.errors import ConfigError, expecting
 
 CONFIG, MODELOPT_CONFIG = "config.json", "hf_quant_config.json"
 Layout = Literal["autoawq", "gptq", "modelopt"]
@@ -71,12 +71,14 @@ def require_unquantized(model: Path) -> None:
 
 def quantization_of(folder: Path) -> dict[str, Any]:
     """Return a folder's quantization settings, with `quant_method`; empty for an unquantized model."""
-    config = json.loads((folder / CONFIG).read_text("utf-8"))
-    found: dict[str, Any] = dict(config.get("quantization_config") or {})
+    with expecting(folder / CONFIG, "fetch the model's own config.json"):
+        config = json.loads((folder / CONFIG).read_text("utf-8"))
+        found: dict[str, Any] = dict(config.get("quantization_config") or {})
     own = folder / MODELOPT_CONFIG
     if own.is_file():
         # config.json repeats it in the terms of compressed-tensors, by which vLLM reads it
-        found = {"quant_method": "modelopt", **json.loads(own.read_text("utf-8"))["quantization"]}
+        with expecting(own, "fetch the checkpoint's own file"):
+            found = {"quant_method": "modelopt", **json.loads(own.read_text("utf-8"))["quantization"]}
     return found
 
 
