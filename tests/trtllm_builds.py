@@ -35,10 +35,11 @@ TARGET: dict[str, Any] = {
 
 
 @cache
-def _models(reuse: bool) -> tuple[Path, Path]:
+def _models(model_type: str, reuse: bool) -> tuple[Path, Path]:
     """Make the model and its checkpoint once a run: the folders are copied, never changed."""
     folder = Path(mkdtemp(prefix="trtpipe-tests-"))
-    canonical.make(folder / "model")
+    biases = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj") if model_type == "qwen2" else ()
+    canonical.make(folder / "model", model_type=model_type, biases=biases)
     (folder / "model/tokenizer.json").write_text(json.dumps({"model": {"vocab": {"a": 0}}, "added_tokens": []}))
     (folder / "checkpoint").mkdir()
     trtllm.plan(
@@ -54,9 +55,10 @@ class Site:
 
     folder: Path
     target: dict[str, Any] = field(default_factory=lambda: dict(TARGET))
+    model_type: str = "llama"
 
     def __post_init__(self) -> None:
-        model, checkpoint = _models(self.target["kv_dtype"] == "model")
+        model, checkpoint = _models(self.model_type, self.target["kv_dtype"] == "model")
         shutil.copytree(model, self.model)
         shutil.copytree(checkpoint, self.checkpoint)
         self.write()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from trtllm_builds import Site
+from standins import trtllm_build as standin
+from trtllm_builds import TARGET, Site
 from trtpipe.chain import trtllm_engine as chain
 from trtpipe.core import artifacts
 from trtpipe.core.artifacts import Artifact
@@ -52,7 +54,12 @@ def refused(found: inspection.Inspection) -> list[str]:
     return [finding.what for finding in found.refusals]
 
 
-def test_an_engine_of_eight_ranks_is_built_inspected_and_locked(site: Site) -> None:
+@pytest.mark.parametrize("model_type", ["llama", "qwen2"])
+def test_an_engine_of_eight_ranks_is_built_inspected_and_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model_type: str
+) -> None:
+    site = Site(tmp_path / "site", model_type=model_type)
+    monkeypatch.setenv("PATH", str(site.install()), prepend=os.pathsep)
     made = site.build()
     assert {f"rank{rank}.engine" for rank in range(8)} < made.record.outputs.keys()
     assert {"config.json", "request.json", "engine.lock.json"} < made.record.outputs.keys()
@@ -123,7 +130,8 @@ def test_a_build_out_of_time_is_ended(site: Site, monkeypatch: pytest.MonkeyPatc
 KILLED = """
 import sys
 sys.path[:0] = {paths!r}
-from trtllm_builds import Site
+from standins import trtllm_build as standin
+from trtllm_builds import TARGET, Site
 from pathlib import Path
 import trtllm_builds
 site = object.__new__(Site); site.folder = Path({folder!r}); site.target = trtllm_builds.TARGET
@@ -199,8 +207,7 @@ def test_o_32_paged_fmha_asked_for_and_off_is_found_in_a_folder_of_anybodys(
 
 
 def test_a_16_bit_cache_keeps_paged_context_fmha(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = {**Site.__dataclass_fields__["target"].default_factory(), "kv_dtype": "model", "kv_reuse": True}  # type: ignore[misc]
-    site = Site(tmp_path / "site", target)
+    site = Site(tmp_path / "site", {**TARGET, "kv_dtype": "model", "kv_reuse": True})
     monkeypatch.setenv("PATH", str(site.install()), prepend=os.pathsep)
     found = inspection.inspect(site.build().path)
     assert found.engine.config["build_config"]["plugin_config"]["use_paged_context_fmha"] is True
@@ -217,8 +224,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Artifact]:
 
 @pytest.fixture
 def engine(made: tuple[Site, Artifact], tmp_path: Path) -> Path:
-    import shutil
-
     return Path(shutil.copytree(made[1].path, tmp_path / "engine"))
 
 
@@ -334,6 +339,35 @@ def test_without_tensorrt_llm_the_way_there_is_said(tmp_path: Path, monkeypatch:
         site.build()
     assert caught.value.what == "there is no trtllm-build here, and neither docker nor podman to run it in"
     assert "nvcr.io/nvidia/tensorrt-llm/release:1.2.1" in str(caught.value.fix)
+
+
+DIGEST = "sha256:" + "ab" * 32
+IMAGE = "nvcr.io/nvidia/tensorrt-llm/release"
+
+
+@pytest.mark.parametrize(
+    ("image", "digest", "note"),
+    [
+        (f"{IMAGE}:1.2.1", DIGEST, f"write {IMAGE}@{DIGEST} to pin it"),
+        (f"{IMAGE}:1.2.1", None, "it has no digest"),
+        (f"{IMAGE}@{DIGEST}", DIGEST, f"built in {IMAGE}@{DIGEST}"),
+    ],
+)
+def test_without_tensorrt_llm_on_the_host_the_container_builds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: str, digest: str | None, note: str
+) -> None:
+    site = Site(tmp_path / "site")
+    docker = standin.install_docker(tmp_path / "docker", site.install(), digest)
+    monkeypatch.setenv("PATH", str(docker), prepend=os.pathsep)
+    site.write(container_image=image)
+    made = site.build()
+    assert any(note in said for said in made.record.notes)
+    kept = lock.read(made.path)
+    assert (kept.container_image, kept.container_digest) == (image, digest)
+    build, killed = (docker / "calls.txt").read_text().splitlines()[-2:]
+    assert f"--volume {site.checkpoint}:{site.checkpoint}:ro" in build
+    assert f"{image} trtllm-build --checkpoint_dir {site.checkpoint}" in build
+    assert killed == f"kill {build.split('--name ')[1].split()[0]}", "the client's end is not the container's"
 
 
 def gpus(programs: Path, line: str, count: int = 8) -> None:

@@ -5,7 +5,7 @@ What is upstream's: the argument grammar (the product's arguments.toml, whose ro
 the layout of the engine folder, and the log lines. A rank's "engine" is the checkpoint's rank file behind a header.
 
 Environment: STANDIN_SM, STANDIN_VERSION, STANDIN_SLEEP_S (a rank), and what goes wrong: STANDIN_KILL_RANK (the build is
-killed there), STANDIN_SKIP_RANK (not written, exit 0), STANDIN_SHORT_RANK (cut off), STANDIN_REWRITE (a switch put off).
+killed there), STANDIN_SKIP_RANK (not written, exit 0), STANDIN_SHORT_RANK (cut off), STANDIN_REWRITE (a switch off).
 """
 
 from __future__ import annotations
@@ -157,6 +157,27 @@ def install(folder: Path, grammar: Path, *, version: str = "1.2.1", builder: boo
     for path in programs.iterdir():
         path.chmod(0o755)
     return programs
+
+
+def install_docker(folder: Path, programs: Path, digest: str | None) -> Path:
+    """Make a folder for PATH with a STAND-IN for docker; what ``install`` made is in its only image, not on PATH."""
+    (programs / "python3").symlink_to(programs / "python-of-the-stand-in")
+    folder.mkdir()
+    (programs / "nvidia-smi").rename(folder / "nvidia-smi")
+    told = f"echo nvcr.io/nvidia/tensorrt-llm/release@{digest}" if digest else "true"
+    script = f"""#!/bin/sh
+echo "$@" >> {folder}/calls.txt
+case "$1" in
+image) {told} ;;
+run)
+  while [ "${{1#nvcr.io/}}" = "$1" ]; do shift; done
+  shift
+  PATH={programs}:$PATH exec "$@" ;;
+esac
+"""
+    (folder / "docker").write_text(script)
+    (folder / "docker").chmod(0o755)
+    return folder
 
 
 if __name__ == "__main__":

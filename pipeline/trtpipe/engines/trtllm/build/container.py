@@ -58,7 +58,7 @@ def wrapped(
     mounts = [f"{path}:{path}:ro" for path in read] + [f"{path}:{path}" for path in written]
     user = f"{os.getuid()}:{os.getgid()}"
     return [
-        engine, "run", "--rm", "--init", "--name", label, *GPUS[engine], *LIMITS, "--user", user,
+        engine, "run", "--rm", "--init", "--name", label, *GPUS[engine], *LIMITS, "--user", user, "--env", "HOME=/tmp",
         *(word for mount in mounts for word in ("--volume", mount)), "--workdir", str(written[0]), name, *command,
     ]  # fmt: skip
 
