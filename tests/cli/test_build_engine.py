@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from planning import TARGETS, model, target_path
+from standins import trtllm_build as standin
 from trtllm_builds import Site
 from trtpipe.cli import trtpipe
 from trtpipe.engines.trtllm.build import grammar
@@ -154,6 +155,19 @@ def test_a_real_build_and_its_inspection(site: Site) -> None:
     other = run("inspect", stage["path"], "--target", "target.yaml", "--json", "--set", "target.gpu=l40s")
     assert other.exit_code == 3
     assert "is SM 89" in other.stdout
+
+
+def test_o_44_an_engine_is_held_against_this_machine(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = json.loads(run("build-engine", "--checkpoint", "checkpoint", "--json").stdout)["stages"][0]["path"]
+    assert run("inspect", path, "--here").exit_code == 0
+    older = standin.install(tmp_path / "older", grammar.FILE, version="1.1.0")
+    (older / "nvidia-smi").write_text("#!/bin/sh\necho 'NVIDIA A10, 8.6, 23028, 580.1'\n")
+    monkeypatch.setenv("PATH", str(older), prepend=os.pathsep)
+    said = str(run("inspect", path, "--here").exception)
+    assert "built with TensorRT-LLM 1.2.1, running TensorRT-LLM 1.1.0" in said
+    assert "the engine has 8 ranks, one a GPU, and there are 1 GPUs" in said
 
 
 def test_a_build_needs_a_checkpoint_and_a_local_engine_none(site: Site) -> None:

@@ -15,7 +15,7 @@ from trtpipe.engines.trtllm.build import checkpoint, chosen, container, gpu_quer
 from trtpipe.engines.trtllm.build import stage as building
 from trtpipe.engines.trtllm.build.grammar import command
 from trtpipe.engines.trtllm.build.releases import RELEASES
-from trtpipe.engines.trtllm.built import compare, inspection
+from trtpipe.engines.trtllm.built import compare, inspection, lock
 from trtpipe.engines.trtllm.built.request import Request
 from trtpipe.engines.trtllm.findings import Finding
 from trtpipe.errors import ConfigError
@@ -120,6 +120,15 @@ def build(runner: Runner, planned: Planned, foretold: Foretold, folder: Path) ->
     asked = Request(target=target, arguments=foretold.arguments, foreseen=findings)
     source = Source.at(folder)
     return runner.obtain(building.stage(folder, source.digest, asked, place))
+
+
+def require_here(found: Inspection) -> None:
+    """Raise what the engine's lock has against this machine; EnvironmentUnfit too where no TensorRT-LLM is here."""
+    kept = lock.read(found.engine.path)
+    image = kept.container_image or RELEASES[kept.tensorrt_llm].image
+    tensorrt_llm, tensorrt = probe.versions_here(image)
+    host = lock.Host.of(gpu_query.devices(), tensorrt_llm=tensorrt_llm, tensorrt=tensorrt)
+    lock.enforce(kept, host, ranks=found.engine.world_size, where=str(found.engine.path / lock.LOCK))
 
 
 def inspect(folder: Path, target: Path | None, overrides: tuple[str, ...]) -> Inspection:

@@ -17,19 +17,23 @@ if TYPE_CHECKING:
 @click.command(short_help="Say what a TensorRT-LLM engine is, and what it became otherwise than asked for.")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--target", type=click.Path(path_type=Path), help="The target that the engine must be of.")
+@click.option("--here", is_flag=True, help="Also hold its lock against this machine: versions, driver, GPUs.")
 @common
-def inspect(options: Options, folder: Path, target: Path | None) -> None:
+def inspect(options: Options, folder: Path, target: Path | None, here: bool) -> None:
     """Say what the TensorRT-LLM engine in FOLDER is, without loading it, and what stands against it.
 
     Whether all ranks are there and whole, with which version and for which GPU it was built, and each argument of the
     builder that became something else than was asked for, with its cost. Exit code 3 where one is not accepted by the
-    target (accepted_changes), or the engine is not the target's; 9 where a file is not the one that was recorded.
+    target (accepted_changes), or the engine is not the target's; 9 where a file is not the one that was recorded; 4
+    where it would not run --here.
 
     Example: trtpipe inspect engines/built/0123456789ab --target engines/a100x8.yaml
     """
     from trtpipe.chain import trtllm_engine as engine
 
     found = engine.inspect(folder, target, options.settings)
+    if here:
+        engine.require_here(found)
     refusals = found.refusals
     options.result({"ok": not refusals, "folder": str(folder), **found.document()}, _text(found))
     if refusals and not options.as_json:
