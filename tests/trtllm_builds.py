@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import shutil
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ TARGET: dict[str, Any] = {
 def _models(model_type: str, reuse: bool) -> tuple[Path, Path]:
     """Make the model and its checkpoint once a run: the folders are copied, never changed."""
     folder = Path(mkdtemp(prefix="trtpipe-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     biases = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj") if model_type == "qwen2" else ()
     canonical.make(folder / "model", model_type=model_type, biases=biases)
     (folder / "model/tokenizer.json").write_text(json.dumps({"model": {"vocab": {"a": 0}}, "added_tokens": []}))
