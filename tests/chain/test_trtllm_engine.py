@@ -143,17 +143,17 @@ site.build()
 def test_a_killed_build_leaves_no_engine_and_no_process(
     site: Site, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
 ) -> None:
-    monkeypatch.setenv("STANDIN_SLEEP_S", "60")
+    monkeypatch.setenv("STANDIN_SLEEP_S", "600")
     script = KILLED.format(paths=sys.path, folder=str(site.folder))
-    child = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
-    log, deadline = None, time.monotonic() + 60
-    while not (log and log.stat().st_size) and time.monotonic() < deadline:
-        log = next(iter(site.folder.glob(".trtpipe/runs/*/log.txt")), None)
-        time.sleep(0.1)
+    log, deadline = None, time.monotonic() + 180
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as child:
+        while not (log and log.stat().st_size) and time.monotonic() < deadline and child.poll() is None:
+            log = next(iter(site.folder.glob(".trtpipe/runs/*/log.txt")), None)
+            time.sleep(0.1)
+        child.send_signal(how)
     assert log, "the build has begun"
-    child.send_signal(how)
-    child.wait(30)
-    deadline = time.monotonic() + 20
+    assert log.stat().st_size
+    deadline = time.monotonic() + 60
     while (alive := builders(site)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert alive == []
