@@ -17,7 +17,9 @@ ROOM = 3
 USUAL_S = 5.0
 BUDGETS_S = {
     "tests/chain/test_foresight.py": 20.0,
+    "tests/chain/test_trtllm_engine.py": 90.0,
     "tests/cli/test_bad_inputs.py": 40.0,
+    "tests/cli/test_build_engine.py": 20.0,
     "tests/cli/test_export.py": 80.0,
     "tests/cli/test_interruption.py": 120.0,
     "tests/cli/test_plan.py": 10.0,
@@ -31,6 +33,7 @@ BUDGETS_S = {
     "tests/e2e/test_serving.py": 200.0,
     "tests/e2e/test_stop.py": 120.0,
     "tests/engines/test_vllm_arguments.py": 20.0,
+    "tests/engines/trtllm/build/test_grammar.py": 15.0,
     "tests/engines/test_vllm_float32_products.py": 20.0,
     "tests/quantization/test_killed.py": 60.0,
     "tests/quantization/test_layer.py": 20.0,

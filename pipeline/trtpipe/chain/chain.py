@@ -171,8 +171,8 @@ class Chain:
 def _local(target: VllmTarget | TensorrtLlmTarget) -> VllmTarget:
     if isinstance(target, TensorrtLlmTarget):
         raise EnvironmentUnfit(
-            "engines of kind tensorrt-llm can't be built by this version",
+            "this step works on the local engine only, and the target is of kind tensorrt-llm",
             where="kind of the target file",
-            fix="use engines/local.yaml on this machine; it needs TensorRT-LLM 1.2.1 and a GPU (`trtpipe[trtllm]`)",
+            fix="use engines/local.yaml here; a TensorRT-LLM engine: `trtpipe build-engine --dry-run` prints its lines",
         )
     return target

@@ -18,6 +18,7 @@ COMMANDS = {
     "export": "Write the checkpoint in the layout of another engine.",
     "plan": "Say what TensorRT-LLM would make of a model and a target.",
     "build-engine": "Build the target's engine from the checkpoint.",
+    "inspect": "Say what a TensorRT-LLM engine is, and what it became otherwise than asked for.",
     "package": "Make the Triton release from the engine.",
     "check-drift": "Compare the release with the unquantized model.",
     "promote": "Make a release with a passing verdict the current one.",
@@ -27,12 +28,12 @@ COMMANDS = {
     "serve": "Serve the current release with Triton.",
     "ask": "Ask the served model.",
 }
-STEPS = ("calibrate", "build-engine", "package")
+STEPS = ("calibrate", "package")
 # Commands that change the workspace -> the chain's property that they obtain, if they obtain one.
 CHANGING = {
     "run": "verdict",
     "calibrate": "checkpoint",
-    "build-engine": "engine",
+    "build-engine": None,  # it foresees by itself: the local engine has a chain, TensorRT-LLM has lines
     "package": "release",
     "check-drift": "verdict",
     "promote": None,

@@ -42,17 +42,18 @@ def changing(command: click.Command, artifact: str | None) -> click.Command:
 
     def foresee_or_run(**given: Any) -> Any:
         if given["dry_run"] and artifact is not None:
-            return _foresee(Options.take(given), artifact)
+            return foresee(Options.take(given), artifact)
         return run(**given)
 
     changed.callback = foresee_or_run
     return changed
 
 
-def _foresee(options: Options, artifact: str) -> None:
-    from trtpipe.chain.foresight import foresee
+def foresee(options: Options, artifact: str) -> None:
+    """Say what obtaining the chain's ``artifact`` would do."""
+    from trtpipe.chain import foresight
 
-    stages = foresee(options.workspace(), artifact)
+    stages = foresight.foresee(options.workspace(), artifact)
     width = max(len(stage.stage) for stage in stages)
     lines = [f"{stage.stage:{width}}  {stage.decision:7}  {stage.reason}" for stage in stages]
     options.result({"dry_run": True, "stages": [stage.document() for stage in stages]}, "\n".join(lines))

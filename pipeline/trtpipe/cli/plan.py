@@ -35,7 +35,7 @@ def plan(options: Options, model: Path | None, target: Path | None, profile: Pat
     from trtpipe.chain import plan as planning
     from trtpipe.cli.plan_text import text
 
-    model, target = _given(options, model, target)
+    model, target = given(options, model, target)
     planned = planning.plan(model, target, options.settings, profile)
     refusals = planned.plan.refusals
     options.result({"ok": not refusals, **planned.document()}, text(planned))
@@ -48,7 +48,7 @@ def plan(options: Options, model: Path | None, target: Path | None, profile: Pat
     raise click.exceptions.Exit(ConfigError.exit_code if refusals else 0)
 
 
-def _given(options: Options, model: Path | None, target: Path | None) -> tuple[Path, Path]:
+def given(options: Options, model: Path | None, target: Path | None) -> tuple[Path, Path]:
     """Return model folder and target file, from the config where they are not given."""
     from trtpipe.config.schema import SAMPLE_MODEL
 

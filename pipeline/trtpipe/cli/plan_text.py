@@ -21,7 +21,7 @@ PLURALS = {"refused": "refused", "changed": "changed by the builder", "warning":
 
 def text(planned: Planned) -> str:
     plan = planned.plan
-    lines = [*_heading(planned), *_findings(plan.findings)]
+    lines = [*heading(planned), *findings_text(plan.findings)]
     if plan.memory is None or plan.limits is None:
         lines += ["", "Memory and limits are not counted: the ranks cannot share this model out."]
     else:
@@ -29,7 +29,7 @@ def text(planned: Planned) -> str:
     return "\n".join(lines)
 
 
-def _heading(planned: Planned) -> Iterator[str]:
+def heading(planned: Planned) -> Iterator[str]:
     plan, shape, target = planned.plan, planned.plan.division.shape, planned.plan.target
     ranks = target.tensor_parallel * target.pipeline_parallel
     algo = QUANT_ALGO[target.weights]
@@ -49,7 +49,7 @@ def _heading(planned: Planned) -> Iterator[str]:
     yield f"{'verdict':9}{'REFUSED' if plan.refusals else 'legal'}{f' ({counts})' if counts else ''}"
 
 
-def _findings(findings: Iterable[Finding]) -> Iterator[str]:
+def findings_text(findings: Iterable[Finding]) -> Iterator[str]:
     for finding in findings:
         yield ""
         yield from _wrapped(finding.kind, finding.what)

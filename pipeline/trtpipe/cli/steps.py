@@ -7,22 +7,27 @@ import click
 from trtpipe.cli.common import Options, common
 
 
+def obtain(options: Options, artifact: str) -> None:
+    """Obtain the chain's property ``artifact`` and say what became of each stage."""
+    from trtpipe.chain.chain import Chain
+    from trtpipe.cli import outcome
+    from trtpipe.core.runner import Runner
+
+    with options.locked() as (space, store, console):
+        runner = Runner(store, console)
+        found = getattr(Chain(space, runner), artifact)
+    text = f"{outcome.stages(runner.outcomes)}\n\n{artifact}: {found.path}"
+    options.result(outcome.document(runner.outcomes), text)
+
+
 def _step(name: str, artifact: str, summary: str, example: str) -> click.Command:
     """Make the command ``name`` that obtains the chain's property ``artifact``."""
 
-    def obtain(options: Options) -> None:
-        from trtpipe.chain.chain import Chain
-        from trtpipe.cli import outcome
-        from trtpipe.core.runner import Runner
+    def step(options: Options) -> None:
+        obtain(options, artifact)
 
-        with options.locked() as (space, store, console):
-            runner = Runner(store, console)
-            found = getattr(Chain(space, runner), artifact)
-        text = f"{outcome.stages(runner.outcomes)}\n\n{artifact}: {found.path}"
-        options.result(outcome.document(runner.outcomes), text)
-
-    obtain.__doc__ = f"{summary}\n\nWhat is there already and unchanged is reused.\n\nExample: {example}"
-    return click.command(name, short_help=summary)(common(obtain))
+    step.__doc__ = f"{summary}\n\nWhat is there already and unchanged is reused.\n\nExample: {example}"
+    return click.command(name, short_help=summary)(common(step))
 
 
 calibrate = _step(
@@ -30,11 +35,5 @@ calibrate = _step(
     "checkpoint",
     "Select prompts and quantize the model to an int4 checkpoint.",
     "trtpipe calibrate --set quantization.group_size=64",
-)
-build_engine = _step(
-    "build-engine",
-    "engine",
-    "Build the target's engine from the checkpoint.",
-    "trtpipe build-engine --set target=engines/local.yaml",
 )
 package = _step("package", "release", "Make the Triton release from the engine.", "trtpipe package --json")

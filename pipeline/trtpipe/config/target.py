@@ -13,7 +13,7 @@ TensorrtLlmKvDtype = Literal["model", "fp8_e4m3", "int8"]
 SpeculativeMode = Literal[
     "none", "draft_tokens_external", "lookahead_decoding", "medusa", "explicit_draft_tokens", "eagle"
 ]
-TokenLimit = Annotated[int, Field(ge=1)] | Literal["auto"]  # auto: the plan chooses, and says why
+Count = Annotated[int, Field(ge=1)] | Literal["auto"]  # auto: the plan chooses, and says why
 
 
 class VllmTarget(Section):
@@ -66,11 +66,23 @@ class TensorrtLlmTarget(Section):
     speculative_mode: SpeculativeMode = Field(default="none", description="How tokens are guessed ahead.")
     draft_tokens_max: int = Field(default=0, ge=0, description="Most tokens guessed ahead in one step.")
     answer_tokens_max: int = Field(default=1024, ge=1, description="Longest answer that a client may ask for.")
-    max_seq_len: TokenLimit = Field(default="auto", description="Longest prompt plus answer, in tokens.")
-    max_num_tokens: TokenLimit = Field(default="auto", description="Most tokens of all requests in one step.")
-    max_batch_size: TokenLimit = Field(default="auto", description="Most requests in one step.")
+    max_seq_len: Count = Field(default="auto", description="Longest prompt plus answer, in tokens.")
+    max_num_tokens: Count = Field(default="auto", description="Most tokens of all requests in one step.")
+    max_batch_size: Count = Field(default="auto", description="Most requests in one step.")
     runtime_reserve_mib: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
         default="auto", description="Memory of a GPU for driver, CUDA, NCCL and libraries, until one has measured it."
+    )
+    accepted_changes: list[str] = Field(
+        default=[],
+        description="Arguments of trtllm-build, by name, that the engine may have otherwise than asked for.",
+    )
+    build_workers: Count = Field(
+        default="auto", description="Ranks built at once; auto: as many as there are ranks and the host's memory holds."
+    )
+    build_time_limit_s: float = Field(default=14400, gt=0, description="The build is stopped after this time.")
+    container_image: str = Field(
+        default="nvcr.io/nvidia/tensorrt-llm/release:1.2.1",
+        description="Image that builds where TensorRT-LLM is not on the host; NAME@sha256:... pins its bytes.",
     )
 
 

@@ -46,6 +46,18 @@ def of_worker(folder: Path, module: str, job: Mapping[str, Any], environment: Ma
     _write(folder, lines)
 
 
+def of_tool(folder: Path, command: Sequence[str], work: Path) -> None:
+    """Write a script that runs a program's line again, with ``again/`` instead of the unfinished folder ``work``."""
+    again = str((folder / AGAIN).absolute())
+    words = " ".join(shlex.quote(word.replace(str(work), again)) for word in command)
+    _write(folder, [
+        "# Runs this stage's program again; what it writes goes to again/.",
+        'cd "$(dirname "$0")"',
+        f"rm -rf {AGAIN} && mkdir {AGAIN}",
+        f"exec {words}",
+    ])  # fmt: skip
+
+
 def _unfinished(value: Any) -> Path | None:
     """Return the unfinished artifact's folder that a job's value names or holds, if it does."""
     if isinstance(value, str):

@@ -57,8 +57,17 @@ def with_batch_size(
     limits: Limits, target: TensorrtLlmTarget, pool: Pool, lengths: Lengths | None, *, draft_tokens: int
 ) -> Limits:
     """Return the limits with the batch size that the KV pool can feed: a power of two, as upstream's sweeps use."""
-    if target.max_batch_size != "auto":
-        return limits
+    if target.max_batch_size == "auto":
+        limits = _fed(limits, target, pool, lengths, draft_tokens=draft_tokens)
+    if target.max_num_tokens == "auto" and limits.num_tokens > limits.most_num_tokens:
+        why = "max_seq_len x max_batch_size, to which trtllm-build would cut it"
+        return replace(limits, num_tokens=limits.most_num_tokens, num_tokens_why=why)
+    return limits
+
+
+def _fed(
+    limits: Limits, target: TensorrtLlmTarget, pool: Pool, lengths: Lengths | None, *, draft_tokens: int
+) -> Limits:
     typical, words = limits.seq_len, "sequences of full length"
     if lengths is not None:
         typical = min(lengths.sequence_tokens("p50", target.answer_tokens_max), limits.seq_len)
@@ -69,11 +78,7 @@ def with_batch_size(
     why = f"the KV cache holds {fits:,} {words}"
     if fits > BATCH_SIZE_MAX:
         why += f"; more than {BATCH_SIZE_MAX} in one step were slower in NVIDIA's own sweep"
-    limits = replace(limits, batch_size=size, batch_size_why=why)
-    if target.max_num_tokens == "auto" and limits.num_tokens > limits.most_num_tokens:
-        why = "max_seq_len x max_batch_size, to which trtllm-build would cut it"
-        return replace(limits, num_tokens=limits.most_num_tokens, num_tokens_why=why)
-    return limits
+    return replace(limits, batch_size=size, batch_size_why=why)
 
 
 def _seq_len(target: TensorrtLlmTarget, shape: DecoderShape, lengths: Lengths | None) -> tuple[int, str]:

@@ -12,11 +12,17 @@ CONVERTERS = {"llama": "examples/models/core/llama", "qwen2": "examples/models/c
 
 
 def conversion_command(
-    model_type: str, folder: Path, output: Path, *, tensor_parallel: int, pipeline_parallel: int
+    model_type: str,
+    folder: Path,
+    output: Path,
+    *,
+    tensor_parallel: int,
+    pipeline_parallel: int,
+    dtype: str = "float16",
 ) -> list[str]:
-    """Return the command, for TensorRT-LLM's source tree, that makes a TensorRT-LLM checkpoint of the export."""
+    """Return the command, for TensorRT-LLM's source tree, that makes a TensorRT-LLM checkpoint of an AutoAWQ one."""
     return [
         "python3", f"{CONVERTERS[model_type]}/convert_checkpoint.py",
-        "--model_dir", str(folder), "--output_dir", str(output), "--dtype", "float16",
+        "--model_dir", str(folder), "--output_dir", str(output), "--dtype", dtype,
         "--tp_size", str(tensor_parallel), "--pp_size", str(pipeline_parallel),
     ]  # fmt: skip

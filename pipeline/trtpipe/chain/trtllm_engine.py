@@ -1,0 +1,143 @@
+"""A TensorRT-LLM engine from files: the lines that build it, on any machine, and the build where TensorRT-LLM is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trtpipe.chain import trtllm_checkpoint
+from trtpipe.chain.export import Source
+from trtpipe.chain.trtllm_checkpoint import Line
+from trtpipe.config.load import target_file
+from trtpipe.config.target import TensorrtLlmTarget
+from trtpipe.engines.trtllm.build import checkpoint, chosen, container, gpu_query, probe, rewrites, workers
+from trtpipe.engines.trtllm.build import stage as building
+from trtpipe.engines.trtllm.build.grammar import command
+from trtpipe.engines.trtllm.build.releases import RELEASES
+from trtpipe.engines.trtllm.built import compare, inspection, lock
+from trtpipe.engines.trtllm.built.request import Request
+from trtpipe.engines.trtllm.findings import Finding
+from trtpipe.errors import ConfigError
+
+if TYPE_CHECKING:
+    from trtpipe.chain.plan import Planned
+    from trtpipe.core.artifacts import Artifact
+    from trtpipe.core.runner import Runner
+    from trtpipe.engines.trtllm.build.grammar import Value
+    from trtpipe.engines.trtllm.built.inspection import Inspection
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """The build of a plan before it runs: its lines, and what stands against it besides the plan's own findings."""
+
+    planned: Planned
+    lines: list[Line]
+    arguments: dict[str, Value]
+    worker_bytes: int
+    findings: list[Finding]
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "dry_run": True,
+            "model_folder": str(self.planned.model),
+            "target_file": str(self.planned.target),
+            "findings": [finding.document() for finding in (*self.planned.plan.findings, *self.findings)],
+            "lines": [{"purpose": line.purpose, "words": line.words} for line in self.lines],
+            "arguments": self.arguments,
+            "left_out": chosen.OMITTED,
+            "host_bytes_of_a_worker": self.worker_bytes,
+        }
+
+
+def foretell(planned: Planned, given: Path | None) -> Foretold:
+    """Return the lines of a legal plan. ``given``: the TensorRT-LLM checkpoint; where None, a line makes it first.
+
+    Workers are as many as ranks: what the building machine's memory holds shows only there. Raises ConfigError where
+    no line for the checkpoint is known.
+    """
+    plan, memory = planned.plan, planned.plan.memory
+    if memory is None:
+        raise ValueError("a plan that was refused has no lines")
+    target, name = plan.target, f"{planned.model.name}-{planned.target.stem}"
+    folder, engine = given or Path(f"{name}-checkpoint"), Path(f"{name}-engine")
+    cache = f"tensorrt-llm-{target.version}-sm{plan.gpu.sm}.cache"
+    asked = chosen.arguments(plan)
+    count = target.tensor_parallel * target.pipeline_parallel
+    places: dict[str, Value] = {
+        "checkpoint_dir": str(folder), "output_dir": str(engine), "input_timing_cache": cache,
+        "output_timing_cache": cache,
+        "workers": count if target.build_workers == "auto" else target.build_workers,
+    }  # fmt: skip
+    lines = [] if given else trtllm_checkpoint.lines(planned, folder)
+    lines.append(Line(f"the engine, with TensorRT-LLM {target.version} on {count} x {plan.gpu.name}",
+                      command({**asked, **places})))  # fmt: skip
+    return Foretold(planned, lines, asked, workers.bytes_of_worker(memory), _foreseen(planned, asked))
+
+
+def in_container(foretold: Foretold) -> str:
+    """Return what stands before the last line where TensorRT-LLM is not on the host."""
+    return container.by_hand("docker", foretold.planned.plan.target.container_image)
+
+
+def _foreseen(planned: Planned, asked: dict[str, Value]) -> list[Finding]:
+    """Return what the builder would make otherwise, refused where the target does not accept it by name."""
+    accepted = planned.plan.target.accepted_changes
+    found = [
+        Finding(
+            "refused", f"accepted_changes names `{name}`, which is no argument whose effect an engine records",
+            f"{planned.target} accepted_changes", fix="correct the name; arguments.toml has them all",
+        )
+        for name in compare.unknown_names(accepted)
+    ]  # fmt: skip
+    expected = compare.between(asked, rewrites.effective(asked, planned.plan))
+    return found + compare.findings(expected, accepted, str(planned.target))
+
+
+def build(runner: Runner, planned: Planned, foretold: Foretold, folder: Path) -> Artifact:
+    """Build, or reuse what an equal build made. The plan must be legal, and nothing foretold refused.
+
+    Raises ConfigError for a checkpoint that is not the plan's, EnvironmentUnfit where this machine can't build it.
+    """
+    plan, target = planned.plan, planned.plan.target
+    checkpoint.require(folder, plan)
+    release = RELEASES[target.version]
+    installation = probe.find(release, target.container_image)
+    devices = gpu_query.devices()
+    gpu_query.require(devices, plan.gpu, release.driver_floor)
+    ranks = target.tensor_parallel * target.pipeline_parallel
+    if target.build_workers == "auto":
+        count, why = workers.choose(min(ranks, len(devices)), foretold.worker_bytes, workers.free_host_bytes())
+    else:
+        count, why = target.build_workers, f"{target.build_workers} workers: the target says so"
+    place = building.Place(
+        installation, devices, count, why,
+        timing_cache=runner.store.state / "timing-caches" / f"tensorrt-llm-{release.version}-sm{plan.gpu.sm}.cache",
+        time_limit_s=target.build_time_limit_s,
+    )  # fmt: skip
+    findings = [finding.document() for finding in (*plan.findings, *foretold.findings)]
+    asked = Request(target=target, arguments=foretold.arguments, foreseen=findings)
+    source = Source.at(folder)
+    return runner.obtain(building.stage(folder, source.digest, asked, place))
+
+
+def require_here(found: Inspection) -> None:
+    """Raise what the engine's lock has against this machine; EnvironmentUnfit too where no TensorRT-LLM is here."""
+    kept = lock.read(found.engine.path)
+    image = kept.container_image or RELEASES[kept.tensorrt_llm].image
+    tensorrt_llm, tensorrt = probe.versions_here(image)
+    host = lock.Host.of(gpu_query.devices(), tensorrt_llm=tensorrt_llm, tensorrt=tensorrt)
+    lock.enforce(kept, host, ranks=found.engine.world_size, where=str(found.engine.path / lock.LOCK))
+
+
+def inspect(folder: Path, target: Path | None, overrides: tuple[str, ...]) -> Inspection:
+    """Inspect an engine's folder, against a target file where one is given. Raises ConfigError, or Stale."""
+    if target is None:
+        return inspection.inspect(folder)
+    read = target_file(target, overrides)
+    if not isinstance(read.target, TensorrtLlmTarget):
+        raise ConfigError(
+            "the target is of another engine kind", where=read.where("kind"), fix="give one of kind tensorrt-llm"
+        )
+    return inspection.inspect(folder, read.target)

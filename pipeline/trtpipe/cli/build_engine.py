@@ -1,0 +1,128 @@
+"""``trtpipe build-engine``: of the local engine the chain's step, of TensorRT-LLM the lines and the build."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trtpipe.cli.common import Options, common
+from trtpipe.errors import ConfigError, UsageFault
+
+if TYPE_CHECKING:
+    from trtpipe.chain.plan import Planned
+    from trtpipe.chain.trtllm_engine import Foretold
+
+
+@click.command("build-engine", short_help="Build the target's engine from the checkpoint.")
+@click.option("--target", type=click.Path(path_type=Path), help="The target file.  [default: the config's]")
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="TensorRT-LLM: the model's folder; a dry run needs its config.json only.  [default: the config's]",
+)
+@click.option(
+    "--checkpoint",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="TensorRT-LLM: the checkpoint in its layout, as `trtpipe export` writes it.",
+)
+@click.option(
+    "--profile", type=click.Path(path_type=Path), help="TensorRT-LLM: lengths of your prompts, as for `plan`."
+)
+@common
+def build_engine(
+    options: Options, target: Path | None, model: Path | None, checkpoint: Path | None, profile: Path | None
+) -> None:
+    """Build the target's engine from the checkpoint.
+
+    What is there already and unchanged is reused. The local engine is made with everything before it. Of TensorRT-LLM
+    the plan's checks come first; --dry-run then prints the exact lines on any machine, and without it the engine is
+    built here, by TensorRT-LLM 1.2.1 on this host or in its container, inspected and locked.
+
+    Example: trtpipe build-engine --target engines/a100x8.yaml --model /models/qwen --dry-run
+    """
+    from trtpipe.config.load import target_file
+
+    if target is not None:
+        target = target.absolute()
+        options = replace(options, settings=(f"target={target}", *options.settings))
+        own = tuple(setting for setting in options.settings if setting.startswith("target."))
+        kind = target_file(target, own).target.kind
+    else:
+        kind = options.workspace().target.kind
+    if kind == "tensorrt-llm":
+        _tensorrt_llm(options, target, model, checkpoint, profile)
+        return
+    if model or checkpoint or profile:
+        raise UsageFault("--model, --checkpoint and --profile are for TensorRT-LLM", where="the command line",
+                         fix="the local engine is built from the config's model: leave them out")  # fmt: skip
+    _local(options)
+
+
+def _local(options: Options) -> None:
+    from trtpipe.cli import changing, steps
+
+    if options.dry_run:
+        changing.foresee(options, "engine")
+    else:
+        steps.obtain(options, "engine")
+
+
+def _tensorrt_llm(
+    options: Options, target: Path | None, model: Path | None, checkpoint: Path | None, profile: Path | None
+) -> None:
+    from trtpipe.chain import plan as planning
+    from trtpipe.chain import trtllm_engine as engine
+    from trtpipe.cli.plan import given
+
+    model, target = given(options, model, target)
+    own = tuple(setting for setting in options.settings if setting.startswith("target."))
+    planned = planning.plan(model.absolute(), target, own, profile)
+    foretold = None if planned.plan.refusals else engine.foretell(planned, checkpoint and checkpoint.absolute())
+    _require_legal(options, planned, foretold)
+    assert foretold is not None  # noqa: S101 - a refused plan has ended above
+    if options.dry_run:
+        from trtpipe.cli.build_text import text
+
+        options.result(foretold.document(), text(foretold))
+    elif checkpoint is None:
+        raise UsageFault(
+            "a TensorRT-LLM engine is built from a TensorRT-LLM checkpoint, and none is given",
+            where="--checkpoint",
+            fix="`--dry-run` prints the line that makes it",
+        )
+    else:
+        _build(options, planned, foretold, checkpoint.absolute())
+
+
+def _require_legal(options: Options, planned: Planned, foretold: Foretold | None) -> None:
+    """End with the findings and the code of a refused plan where anything is refused."""
+    from trtpipe.cli.plan_text import findings_text, heading
+
+    findings = (*planned.plan.findings, *(foretold.findings if foretold else ()))
+    refusals = [finding for finding in findings if finding.kind == "refused"]
+    if not refusals:
+        return
+    document = {"ok": False, "findings": [finding.document() for finding in findings]}
+    options.result(document, "\n".join([*heading(planned), *findings_text(findings)]))
+    if options.as_json:
+        raise click.exceptions.Exit(ConfigError.exit_code)
+    raise ConfigError(
+        f"no engine is built of this as written: {len(refusals)} refused, see above",
+        where=str(planned.target),
+        fix="change the target or the model as said there",
+    )
+
+
+def _build(options: Options, planned: Planned, foretold: Foretold, checkpoint: Path) -> None:
+    from trtpipe.chain import trtllm_engine as engine
+    from trtpipe.cli import outcome
+    from trtpipe.core.runner import Runner
+
+    with options.locked() as (_, store, console):
+        runner = Runner(store, console)
+        made = engine.build(runner, planned, foretold, checkpoint)
+    document = {**outcome.document(runner.outcomes), "notes": made.record.notes}
+    options.result(document, f"{outcome.stages(runner.outcomes)}\n\nengine: {made.path}")

@@ -1,0 +1,74 @@
+"""The same program in a container: docker or podman, and which bytes of the image it was."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trtpipe.errors import EnvironmentUnfit
+
+ENGINES = ("docker", "podman")
+INSPECT_LIMIT_S = 60
+# As NVIDIA's documentation runs its images: CUDA needs more locked memory and stack, ranks share memory.
+GPUS = {"docker": ("--gpus", "all"), "podman": ("--device", "nvidia.com/gpu=all")}
+LIMITS = ("--ipc", "host", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864")
+
+
+@dataclass(frozen=True)
+class Image:
+    """``digest``: sha256:... of the image's manifest; None where it was never pulled from a registry."""
+
+    name: str
+    digest: str | None
+
+    @property
+    def is_pinned(self) -> bool:
+        return "@sha256:" in self.name
+
+
+def engine() -> str | None:
+    return next((name for name in ENGINES if shutil.which(name)), None)
+
+
+def inspect(engine: str, name: str) -> Image:
+    """Return the image on this machine. Raises EnvironmentUnfit where it is not: nothing is fetched here."""
+    command = [engine, "image", "inspect", "--format", "{{range .RepoDigests}}{{println .}}{{end}}", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSPECT_LIMIT_S)
+    if done.returncode:
+        raise EnvironmentUnfit(
+            f"the image {name} is not on this machine", where=engine, fix=f"{engine} pull {name}; then the same command"
+        )
+    digests = [line.partition("@")[2] for line in done.stdout.splitlines() if "@" in line]
+    return Image(name, digests[0] if digests else None)
+
+
+def plain(engine: str, image: Image) -> list[str]:
+    return [engine, "run", "--rm", *GPUS[engine], *LIMITS, image.name]
+
+
+def wrapped(
+    engine: str, name: str, command: Sequence[str], *, read: Sequence[Path], written: Sequence[Path], label: str
+) -> list[str]:
+    """Return the command inside the image: the folders lie at the same paths, files belong to the user."""
+    mounts = [f"{path}:{path}:ro" for path in read] + [f"{path}:{path}" for path in written]
+    user = f"{os.getuid()}:{os.getgid()}"
+    return [
+        engine, "run", "--rm", "--init", "--name", label, *GPUS[engine], *LIMITS, "--user", user, "--env", "HOME=/tmp",
+        *(word for mount in mounts for word in ("--volume", mount)), "--workdir", str(written[0]), name, *command,
+    ]  # fmt: skip
+
+
+def by_hand(engine: str, name: str) -> str:
+    words = [engine, "run", "--rm", *GPUS[engine], *LIMITS, "--volume", "$PWD:$PWD", "--workdir", "$PWD", name]
+    return " ".join(words)
+
+
+def kill(engine: str, label: str) -> None:
+    """End a container whose client has been ended; one that is gone already is no fault."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run([engine, "kill", label], capture_output=True, check=False, timeout=INSPECT_LIMIT_S)

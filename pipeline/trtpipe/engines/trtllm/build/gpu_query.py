@@ -1,0 +1,75 @@
+"""The GPUs of this machine, as NVIDIA's driver tells."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtpipe.errors import EnvironmentUnfit
+
+if TYPE_CHECKING:
+    from trtpipe.engines.trtllm.gpus import Gpu
+
+FIELDS = ("name", "compute_cap", "memory.total", "driver_version")
+QUERY_LIMIT_S = 60
+SIZE_TOLERANCE = 0.05  # memory that the driver keeps differs a little from version to version
+
+
+@dataclass(frozen=True)
+class Device:
+    """One GPU. ``sm``: compute capability times ten."""
+
+    name: str
+    sm: int
+    memory_mib: int
+    driver: str
+
+
+def devices() -> list[Device]:
+    """Return this machine's GPUs. Raises EnvironmentUnfit where the driver does not answer."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        raise EnvironmentUnfit(
+            "no NVIDIA driver: there is no nvidia-smi", where="PATH", fix="build on the machine that has the GPUs"
+        )
+    command = [program, f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=QUERY_LIMIT_S)
+    try:
+        return [_device(line) for line in done.stdout.splitlines() if line.strip()]
+    except ValueError:
+        said = (done.stderr or done.stdout).strip()
+        raise EnvironmentUnfit(
+            f"the NVIDIA driver does not list the GPUs: {said}", where=program, fix="see that nvidia-smi works"
+        ) from None
+
+
+def _device(line: str) -> Device:
+    name, capability, memory, driver = (part.strip() for part in line.split(","))
+    major, minor = capability.split(".")
+    return Device(name, int(major) * 10 + int(minor), int(memory), driver)
+
+
+def require(found: list[Device], wanted: Gpu, driver_floor: int) -> None:
+    """Raise EnvironmentUnfit unless all GPUs are of the wanted type: an engine runs on the type that built it only."""
+    others = sorted({f"{one.name} (SM {one.sm}, {one.memory_mib} MiB)" for one in found if not _is(one, wanted)})
+    if not found or others:
+        raise EnvironmentUnfit(
+            f"the target is for {wanted.name} (SM {wanted.sm}, {wanted.memory_mib} MiB), and this machine has "
+            f"{', '.join(others) or 'no GPU'}",
+            where="nvidia-smi",
+            fix="build on the GPUs that will serve, or write their type as `gpu` in the target; CUDA_VISIBLE_DEVICES "
+            "does not hide a GPU from this check",
+        )
+    old = sorted({one.driver for one in found if int(one.driver.split(".")[0]) < driver_floor})
+    if old:
+        raise EnvironmentUnfit(
+            f"driver {old[0]} is older than {driver_floor}, which this release's CUDA needs",
+            where="nvidia-smi",
+            fix=f"install driver {driver_floor} or newer",
+        )
+
+
+def _is(device: Device, gpu: Gpu) -> bool:
+    return device.sm == gpu.sm and abs(device.memory_mib - gpu.memory_mib) <= SIZE_TOLERANCE * gpu.memory_mib

@@ -1,0 +1,143 @@
+"""Can this machine build a TensorRT-LLM engine? On the host, or in a container; tested, not guessed from a package."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from trtpipe.engines.trtllm.build import container
+from trtpipe.engines.trtllm.build.releases import WHY_NONE, Release, is_past_engines
+from trtpipe.errors import EnvironmentUnfit
+
+PROGRAM = "trtllm-build"
+# pip writes an interpreter whose path is too long for the first line so
+LONG_PATH = re.compile(r"""'''exec' "?([^"\s]+)"? """)
+PROBE_LIMIT_S = 600  # the first import of TensorRT-LLM on a cold disk takes minutes
+# What it prints last is the answer: the libraries print on their own.
+PROBE = """
+import importlib.metadata, json
+answer = {"tensorrt_llm": None, "tensorrt": None, "fault": None}
+for name in ("tensorrt_llm", "tensorrt"):
+    try:
+        answer[name] = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        pass
+try:
+    import tensorrt_llm.builder
+except BaseException as fault:
+    answer["fault"] = f"{type(fault).__name__}: {fault}"
+print("\\n" + json.dumps(answer))
+"""
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A TensorRT-LLM that builds engines. ``image`` is None on the host; ``engine`` is docker or podman."""
+
+    tensorrt_llm: str
+    tensorrt: str
+    program: str
+    engine: str | None = None
+    image: container.Image | None = None
+
+
+@dataclass(frozen=True)
+class _Site:
+    """Where the program is; ``python`` runs in what it runs in."""
+
+    program: str
+    python: tuple[str, ...]
+    name: str
+    engine: str | None = None
+    image: container.Image | None = None
+
+
+def find(release: Release, image: str) -> Installation:
+    """Return what builds on this machine: the host's own, else a container.
+
+    Raises EnvironmentUnfit saying what is missing, or that the version has no engines.
+    """
+    site = _site(image)
+    tensorrt_llm, tensorrt = _require(_ask(site), release, site.name)
+    return Installation(tensorrt_llm, tensorrt, site.program, site.engine, site.image)
+
+
+def versions_here(image: str) -> tuple[str, str | None]:
+    """Return the versions of TensorRT-LLM and TensorRT on this machine, whatever they are. Raises EnvironmentUnfit."""
+    site = _site(image)
+    answer = _ask(site)
+    return answer["tensorrt_llm"] or "none", answer["tensorrt"]
+
+
+def _site(image: str) -> _Site:
+    program = shutil.which(PROGRAM)
+    if program is not None:
+        return _Site(program, (interpreter_of(Path(program)),), program)
+    engine = container.engine()
+    if engine is None:
+        raise EnvironmentUnfit(
+            f"there is no {PROGRAM} here, and neither docker nor podman to run it in",
+            where="PATH",
+            fix=f"on a machine with the GPUs, install docker or podman and pull {image} (its line is in --dry-run), "
+            "or pip install 'trtpipe[trtllm]' there",
+        )
+    pinned = container.inspect(engine, image)
+    return _Site(PROGRAM, (*container.plain(engine, pinned), "python3"), pinned.name, engine, pinned)
+
+
+def interpreter_of(program: Path) -> str:
+    """Return the Python that a console script runs in. Raises EnvironmentUnfit where it does not say."""
+    with program.open("rb") as file:
+        first, second = (file.readline(4096).decode(errors="replace").strip() for _ in range(2))
+    words = first.removeprefix("#!").split()
+    if words == ["/bin/sh"] and (long_path := LONG_PATH.match(second)):
+        return long_path[1]
+    if not first.startswith("#!") or not words:
+        raise EnvironmentUnfit(
+            "not a Python console script: its first line names no interpreter",
+            where=str(program),
+            fix=f"install TensorRT-LLM anew, or take this {PROGRAM} off PATH",
+        )
+    return words[-1] if words[0].endswith("/env") else words[0]
+
+
+def _ask(site: _Site) -> dict[str, str | None]:
+    command = [*site.python, "-c", PROBE]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PROBE_LIMIT_S)
+        answer: dict[str, str | None] = json.loads(done.stdout.splitlines()[-1])
+    except (OSError, subprocess.TimeoutExpired, IndexError, json.JSONDecodeError) as fault:
+        raise EnvironmentUnfit(
+            f"the Python of TensorRT-LLM does not run: {command[0]}: {type(fault).__name__}",
+            where=site.name,
+            fix="install TensorRT-LLM anew, or use the container",
+        ) from None
+    return answer
+
+
+def _require(answer: dict[str, str | None], release: Release, where: str) -> tuple[str, str]:
+    """Return the versions of TensorRT-LLM and TensorRT. Raises EnvironmentUnfit where they can't build the release."""
+    version, tensorrt = answer["tensorrt_llm"], answer["tensorrt"]
+    fix = f"install tensorrt-llm=={release.version}, or use {release.image}"
+    if version is None:
+        raise EnvironmentUnfit(f"{PROGRAM} is there, and TensorRT-LLM is not", where=where, fix=fix)
+    if is_past_engines(version):
+        raise EnvironmentUnfit(f"TensorRT-LLM {version} builds no engines: {WHY_NONE}", where=where, fix=fix)
+    if answer["fault"] is not None:
+        raise EnvironmentUnfit(
+            f"TensorRT-LLM {version} is there, and its builder can't be imported: {answer['fault']}",
+            where=f"{where}: import tensorrt_llm.builder",
+            fix=fix,
+        )
+    if version != release.version or tensorrt is None:
+        raise EnvironmentUnfit(
+            f"TensorRT-LLM {version} on TensorRT {tensorrt}, and the target is for {release.version}: the "
+            "tables of this program hold for that one",
+            where=where,
+            fix=fix,
+        )
+    return version, tensorrt

@@ -1,0 +1,176 @@
+"""``trtpipe build-engine`` and ``inspect`` of a TensorRT-LLM target, as a user gives them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from planning import TARGETS, model, target_path
+from standins import trtllm_build as standin
+from trtllm_builds import Site
+from trtpipe.cli import trtpipe
+from trtpipe.engines.trtllm.build import grammar
+from workspaces import REPOSITORY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from click.testing import Result
+
+AWQ = {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(trtpipe, [str(word) for word in arguments], prog_name="trtpipe")
+
+
+def dry(name: str | Path, target: str | Path, *more: str) -> Result:
+    folder = name if isinstance(name, Path) else model(name)
+    path = target if isinstance(target, Path) else target_path(target)
+    return run("build-engine", "--target", path, "--model", folder, "--dry-run", *more)
+
+
+def words(result: Result, number: int = -1) -> list[str]:
+    found: list[str] = json.loads(result.stdout)["lines"][number]["words"]
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _without_tensorrt_llm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_dry_run_prints_the_lines_without_tensorrt_llm(golden: Callable[[str, str], None]) -> None:
+    result = dry("qwen2.5-72b", "a100x8")
+    assert result.exit_code == 0, result.output
+    golden("build/qwen2.5-72b-a100x8.txt", result.stdout.replace(f"{REPOSITORY}/", ""))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_targets_line_is_of_upstreams_grammar(target: str) -> None:
+    result = dry("llama-3.1-8b", target, "--json")
+    assert result.exit_code == 0, result.output
+    line = words(result)
+    known = {f"--{name}" for name in grammar.grammar()}
+    assert line[0] == "trtllm-build"
+    assert {word for word in line if word.startswith("--")} <= known
+
+
+def test_a_plan_that_is_refused_ends_with_its_findings(golden: Callable[[str, str], None]) -> None:
+    result = dry("qwen2.5-7b", "a100x8-reuse")
+    assert "4 refused, see above" in str(result.exception)
+    golden("build/refused.txt", result.stdout.replace(f"{REPOSITORY}/", ""))
+    as_json = dry("qwen2.5-7b", "a100x8-reuse", "--json")
+    assert as_json.exit_code == 3
+    document = json.loads(as_json.stdout)
+    assert document["ok"] is False
+    assert "refused" in {finding["kind"] for finding in document["findings"]}
+    assert "lines" not in document
+
+
+def test_what_the_builder_would_change_is_refused_before_it_runs_unless_accepted() -> None:
+    settings = ["--set", "target.speculative_mode=lookahead_decoding", "--set", "target.draft_tokens_max=7"]
+    result = dry("llama-3.1-8b", "a100x1", "--json", *settings)
+    assert result.exit_code == 3
+    (refused,) = [finding for finding in json.loads(result.stdout)["findings"] if finding["kind"] == "refused"]
+    assert refused["what"].startswith("max_seq_len is 8199 in the engine, and 8192 was asked for")
+    assert "accepted_changes: [max_seq_len]" in refused["fix"]
+    assert (
+        dry("llama-3.1-8b", "a100x1", "--json", *settings, "--set", "target.accepted_changes=[max_seq_len]").exit_code
+        == 0
+    )
+    wrong = dry("llama-3.1-8b", "a100x1", "--json", "--set", "target.accepted_changes=[max_seqlen]")
+    assert "accepted_changes names `max_seqlen`" in wrong.stdout
+
+
+def quantized(folder: Path, quantization: dict[str, Any], **changes: Any) -> Path:
+    folder.mkdir()
+    config = json.loads((model("llama-3.1-8b") / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | changes | {"quantization_config": quantization}))
+    return folder
+
+
+def test_o_23_an_autoawq_checkpoint_goes_through_the_converter(tmp_path: Path) -> None:
+    folder = quantized(tmp_path / "awq", AWQ)
+    settings = ["--set", "target.weights=w4a16_gptq", "--set", "target.dtype=float16"]
+    result = dry(folder, "a100x1", "--json", *settings)
+    assert words(result, 0) == [
+        "python3", "examples/models/core/llama/convert_checkpoint.py", "--model_dir", str(folder),
+        "--output_dir", "awq-a100x1-checkpoint", "--dtype", "float16", "--tp_size", "1", "--pp_size", "1",
+    ]  # fmt: skip
+    with_kv = dry(folder, "a100x1", "--json", *settings, "--set", "target.kv_dtype=fp8_e4m3",
+                  "--set", "target.kv_reuse=false", "--set", "target.chunked_context=false")  # fmt: skip
+    assert words(with_kv, 0)[-1] == "--fp8_kv_cache"
+
+
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [
+        ([], "trtpipe export --set model="),
+        (["target.weights=fp8"], "quantize.py --model_dir"),
+        (["target.kv_dtype=int8", "target.kv_reuse=false", "target.chunked_context=false"],
+         "--qformat int4_awq --dtype bfloat16 --tp_size 1 --pp_size 1 --awq_block_size 128 --kv_cache_dtype int8"),
+    ],
+)  # fmt: skip
+def test_who_makes_the_checkpoint(settings: list[str], part: str) -> None:
+    gpu = "h200" if "target.weights=fp8" in settings else "a100x1"
+    more = [word for setting in settings for word in ("--set", setting)]
+    assert part in " ".join(words(dry("llama-3.1-8b", gpu, "--json", *more), 0))
+
+
+def test_a_gptq_checkpoint_has_no_line_that_was_checked(tmp_path: Path) -> None:
+    folder = quantized(tmp_path / "gptq", {"quant_method": "gptq", "bits": 4, "group_size": 128, "sym": True})
+    result = dry(folder, "a100x1", "--set", "target.weights=w4a16_gptq")
+    assert "were not checked against upstream" in str(result.exception)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    made = Site(tmp_path / "site")
+    monkeypatch.setenv("PATH", str(made.install()), prepend=os.pathsep)
+    monkeypatch.chdir(made.folder)
+    (made.folder / "trtpipe.yaml").write_text(
+        f"model: model\nprompts:\n  files: [{REPOSITORY / 'calibration/prompts/sample.jsonl'}]\ntarget: target.yaml\n"
+    )
+    return made
+
+
+def test_a_real_build_and_its_inspection(site: Site) -> None:
+    built = run("build-engine", "--checkpoint", "checkpoint", "--json")
+    assert built.exit_code == 0, built.output
+    (stage,) = json.loads(built.stdout)["stages"]
+    assert (stage["stage"], stage["decision"], stage["reused"]) == ("build-engine", "built: first run", False)
+    found = run("inspect", stage["path"], "--target", "target.yaml", "--json")
+    assert found.exit_code == 0, found.output
+    document = json.loads(found.stdout)
+    assert (document["ok"], document["world_size"], document["sm_by_rank"]) == (True, 8, [80] * 8)
+    text = run("inspect", stage["path"]).stdout
+    assert "ranks    8 of 8" in text
+    assert "paged context FMHA off" in text
+    other = run("inspect", stage["path"], "--target", "target.yaml", "--json", "--set", "target.gpu=l40s")
+    assert other.exit_code == 3
+    assert "is SM 89" in other.stdout
+
+
+def test_o_44_an_engine_is_held_against_this_machine(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = json.loads(run("build-engine", "--checkpoint", "checkpoint", "--json").stdout)["stages"][0]["path"]
+    assert run("inspect", path, "--here").exit_code == 0
+    older = standin.install(tmp_path / "older", grammar.FILE, version="1.1.0")
+    (older / "nvidia-smi").write_text("#!/bin/sh\necho 'NVIDIA A10, 8.6, 23028, 580.1'\n")
+    monkeypatch.setenv("PATH", str(older), prepend=os.pathsep)
+    said = str(run("inspect", path, "--here").exception)
+    assert "built with TensorRT-LLM 1.2.1, running TensorRT-LLM 1.1.0" in said
+    assert "the engine has 8 ranks, one a GPU, and there are 1 GPUs" in said
+
+
+def test_a_build_needs_a_checkpoint_and_a_local_engine_none(site: Site) -> None:
+    assert "none is given" in str(run("build-engine").exception)
+    local = run("build-engine", "--target", REPOSITORY / "engines/local.yaml", "--checkpoint", "checkpoint")
+    assert "are for TensorRT-LLM" in str(local.exception)

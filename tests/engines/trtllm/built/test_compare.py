@@ -1,0 +1,74 @@
+"""Asked for against got, flag by flag."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planning import plan
+from trtpipe.engines.trtllm.build import chosen, grammar
+from trtpipe.engines.trtllm.built import compare
+
+ASKED = chosen.arguments(plan("qwen2.5-72b", "a100x8"))
+SWITCHES = {"enable": True, "disable": False}
+
+
+def recorded() -> dict[str, Any]:
+    """Return a config.json that has what was asked for, in upstream's forms."""
+    config: dict[str, Any] = {"pretrained_config": {"dtype": "bfloat16"}, "build_config": {"plugin_config": {}}}
+    for name, argument in grammar.grammar().items():
+        if argument.recorded is None or name not in ASKED:
+            continue
+        value: Any = ASKED[name]
+        if argument.kind == "switch":
+            value = SWITCHES[value]
+        elif argument.kind == "plugin":
+            value = None if value == "disable" else value
+        elif name == "kv_cache_type":
+            value = "PAGED"
+        *parts, last = argument.recorded.split(".")
+        node = config
+        for part in parts:
+            node = node[part]
+        node[last] = value
+    return config
+
+
+def test_an_engine_as_asked_for_has_no_difference() -> None:
+    config = recorded()
+    assert list(compare.differences(ASKED, config)) == []
+    plugins = config["build_config"]["plugin_config"]
+    assert plugins["gemm_plugin"] == "auto"
+    plugins["gemm_plugin"] = "bfloat16"  # the dataclass of older lines resolved `auto`
+    assert list(compare.differences(ASKED, config)) == []
+
+
+NAMES = [name for name, one in grammar.grammar().items() if one.recorded and name in ASKED and one.kind != "path"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_flag_that_differs_or_is_not_recorded_is_found_with_its_cost(name: str) -> None:
+    argument = grammar.grammar()[name]
+    assert argument.recorded is not None
+    for how in ("other", "missing"):
+        config = recorded()
+        *parts, last = argument.recorded.split(".")
+        node = config
+        for part in parts:
+            node = node[part]
+        if how == "missing":
+            del node[last]
+        else:
+            node[last] = "something else"
+        (finding,) = compare.findings(compare.differences(ASKED, config), (), "config.json")
+        assert finding.kind == "refused"
+        assert finding.what.startswith(f"{name} is ")
+        assert finding.cost
+        assert f"accepted_changes: [{name}]" in str(finding.fix)
+        (accepted,) = compare.findings(compare.differences(ASKED, config), [name], "config.json")
+        assert (accepted.kind, accepted.fix) == ("changed", None)
+
+
+def test_names_whose_effect_no_engine_records_can_not_be_accepted() -> None:
+    assert compare.unknown_names(["max_seq_len", "max_seqlen", "workers"]) == ["max_seqlen", "workers"]

@@ -1,0 +1,79 @@
+"""The lock says before the engine is loaded what TensorRT would say after minutes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trtpipe.engines.trtllm.built import lock
+from trtpipe.engines.trtllm.built.lock import Host, Lock
+from trtpipe.errors import ConfigError, EnvironmentUnfit, TrtpipeError
+
+A100 = "NVIDIA A100-SXM4-80GB"
+
+
+def locked(**changes: Any) -> Lock:
+    values: dict[str, Any] = {
+        "tensorrt_llm": "1.2.1", "tensorrt": "10.14.1.48", "container_image": None, "container_digest": None,
+        "driver_floor": 580, "driver_at_build": "580.95.05", "gpu_name": A100, "gpu_memory_mib": 81920,
+        "sm_by_rank": [80] * 8,
+    }  # fmt: skip
+    return Lock(**values | changes)
+
+
+def host(**changes: Any) -> Host:
+    values: dict[str, Any] = {
+        "tensorrt_llm": "1.2.1", "tensorrt": "10.14.1.48", "driver": "590.10", "gpu_names": [A100] * 8, "sms": [80] * 8,
+    }  # fmt: skip
+    return Host(**values | changes)
+
+
+def reasons(kept: Lock, here: Host, ranks: int = 8) -> list[TrtpipeError]:
+    with pytest.raises(TrtpipeError) as caught:
+        lock.enforce(kept, here, ranks=ranks, where="release")
+    return caught.value.each()
+
+
+def test_the_same_host_is_let_through() -> None:
+    lock.enforce(locked(), host(), ranks=8, where="release")
+
+
+@pytest.mark.parametrize(
+    ("kept", "here", "said"),
+    [
+        ({}, {"tensorrt_llm": "1.1.0"}, "built with TensorRT-LLM 1.2.1, running TensorRT-LLM 1.1.0"),
+        ({}, {"tensorrt": "10.13.3.9"}, "built with TensorRT 10.14.1.48, running TensorRT 10.13.3.9"),
+        ({}, {"driver": "535.183.01"}, "the driver is 535.183.01, and the engine's CUDA needs 580 or newer"),
+        ({}, {"sms": [86] * 8, "gpu_names": ["NVIDIA A10"] * 8},
+         f"built for SM 80 ({A100}), running on SM 86 (NVIDIA A10)"),
+        ({"sm_by_rank": [90] * 7 + [89]}, {"sms": [90] * 8}, "built for SM 89, 90"),
+        ({}, {"gpu_names": ["NVIDIA A100-SXM4-40GB"] * 8}, f"built for {A100}, running on NVIDIA A100-SXM4-40GB"),
+        ({}, {"sms": [80] * 4}, "the engine has 8 ranks, one a GPU, and there are 4 GPUs"),
+    ],
+)  # fmt: skip
+def test_o_44_o_45_another_version_or_gpu_is_refused(kept: dict[str, Any], here: dict[str, Any], said: str) -> None:
+    (problem,) = reasons(locked(**kept), host(**here))
+    assert isinstance(problem, EnvironmentUnfit)
+    assert said in problem.what
+    assert problem.where == "release"
+    if "tensorrt_llm" in here:
+        assert "nvcr.io/nvidia/tritonserver:26.04-trtllm-python-py3" in (problem.fix or "")
+
+
+def test_all_reasons_come_at_once() -> None:
+    assert len(reasons(locked(), host(tensorrt_llm="1.1.0", tensorrt="10.13.3.9", driver="535.1", sms=[80]))) == 4
+
+
+def test_a_lock_is_read_back_and_a_damaged_one_is_not(tmp_path: Path) -> None:
+    lock.write(tmp_path, locked())
+    assert lock.read(tmp_path) == locked()
+    path = tmp_path / lock.LOCK
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"sm_by_rank": []}))
+    with pytest.raises(ConfigError, match="the lock is damaged: sm_by_rank"):
+        lock.read(tmp_path)
+    path.unlink()
+    with pytest.raises(ConfigError, match="the engine has no lock"):
+        lock.read(tmp_path)

@@ -1,0 +1,93 @@
+"""A tiny model as a TensorRT-LLM checkpoint of eight ranks, and builds of it by the stand-in, for tests."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import shutil
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from exports import canonical
+
+from standins import trtllm_build as standin
+from trtpipe.chain import plan as planning
+from trtpipe.chain import trtllm_engine as chain
+from trtpipe.core.progress import Silent
+from trtpipe.core.runner import Runner
+from trtpipe.core.store import Store
+from trtpipe.engines.trtllm.build import grammar
+from trtpipe.quantization.exports import trtllm
+from trtpipe.quantization.exports.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from trtpipe.chain.plan import Planned
+    from trtpipe.chain.trtllm_engine import Foretold
+    from trtpipe.core.artifacts import Artifact
+
+TARGET: dict[str, Any] = {
+    "kind": "tensorrt-llm", "gpu": "a100-80gb", "tensor_parallel": 8, "weights": "w4a16_awq", "group_size": 64,
+    "kv_dtype": "fp8_e4m3", "kv_reuse": False, "chunked_context": False, "max_seq_len": 128, "answer_tokens_max": 64,
+}  # fmt: skip
+
+
+@cache
+def _models(model_type: str, reuse: bool) -> tuple[Path, Path]:
+    """Make the model and its checkpoint once a run: the folders are copied, never changed."""
+    folder = Path(mkdtemp(prefix="trtpipe-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    biases = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj") if model_type == "qwen2" else ()
+    canonical.make(folder / "model", model_type=model_type, biases=biases)
+    (folder / "model/tokenizer.json").write_text(json.dumps({"model": {"vocab": {"a": 0}}, "added_tokens": []}))
+    (folder / "checkpoint").mkdir()
+    trtllm.plan(
+        Checkpoint(folder / "model"), tensor_parallel=8, pipeline_parallel=1, dtype="bfloat16",
+        kv_cache="model" if reuse else "fp8", pad_intermediate=False,
+    ).write(folder / "checkpoint", Silent())  # fmt: skip
+    return folder / "model", folder / "checkpoint"
+
+
+@dataclass
+class Site:
+    """A folder with a model, its checkpoint, a target file and a store; ``programs``: for PATH."""
+
+    folder: Path
+    target: dict[str, Any] = field(default_factory=lambda: dict(TARGET))
+    model_type: str = "llama"
+
+    def __post_init__(self) -> None:
+        model, checkpoint = _models(self.model_type, self.target["kv_dtype"] == "model")
+        shutil.copytree(model, self.model)
+        shutil.copytree(checkpoint, self.checkpoint)
+        self.write()
+
+    @property
+    def model(self) -> Path:
+        return self.folder / "model"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint"
+
+    @property
+    def target_file(self) -> Path:
+        return self.folder / "target.yaml"
+
+    def write(self, **changes: Any) -> None:
+        self.target |= changes
+        self.target_file.write_text(yaml.safe_dump(self.target))
+
+    def install(self, **options: Any) -> Path:
+        return standin.install(self.folder / "tensorrt-llm", grammar.FILE, **options)
+
+    def plan(self) -> tuple[Planned, Foretold]:
+        planned = planning.plan(self.model, self.target_file, (), None)
+        return planned, chain.foretell(planned, self.checkpoint)
+
+    def build(self) -> Artifact:
+        planned, foretold = self.plan()
+        return chain.build(Runner(Store(self.folder), Silent()), planned, foretold, self.checkpoint)
