@@ -65,6 +65,7 @@ PREPROCESSING = Model(
     inputs=(
         Tensor("QUERY", "STRING", (1,)),
         Tensor("REQUEST_OUTPUT_LEN", "INT32", (1,)),
+        Tensor("BAD_WORDS_DICT", "STRING", (-1,), optional=True),
         Tensor("STOP_WORDS_DICT", "STRING", (-1,), optional=True),
         Tensor("END_ID", "INT32", (1,), optional=True),
         Tensor("PAD_ID", "INT32", (1,), optional=True),
@@ -72,6 +73,7 @@ PREPROCESSING = Model(
     outputs=(
         Tensor("INPUT_ID", "INT32", (-1,)),
         Tensor("REQUEST_INPUT_LEN", "INT32", (1,)),
+        Tensor("BAD_WORDS_IDS", "INT32", (2, -1)),
         Tensor("STOP_WORDS_IDS", "INT32", (2, -1)),
         Tensor("REQUEST_OUTPUT_LEN", "INT32", (-1,)),
         Tensor("OUT_END_ID", "INT32", (1,)),
@@ -88,6 +90,7 @@ ENGINE = Model(
         _option("end_id", "INT32"),
         _option("pad_id", "INT32"),
         Tensor("stop_words_list", "INT32", (2, -1), optional=True, ragged=True),
+        Tensor("bad_words_list", "INT32", (2, -1), optional=True, ragged=True),
         _option("beam_width", "INT32"),
         _option("temperature", "FP32"),
         _option("runtime_top_k", "INT32"),
@@ -122,6 +125,7 @@ ENSEMBLE = Model(
     inputs=(
         Tensor("text_input", "STRING", (1,)),
         Tensor("max_tokens", "INT32", (1,)),
+        Tensor("bad_words", "STRING", (-1,), optional=True),
         Tensor("stop_words", "STRING", (-1,), optional=True),
         _parameter("end_id", "INT32"),
         _parameter("pad_id", "INT32"),
@@ -148,6 +152,7 @@ STEPS = (
         inputs={
             "QUERY": "text_input",
             "REQUEST_OUTPUT_LEN": "max_tokens",
+            "BAD_WORDS_DICT": "bad_words",
             "STOP_WORDS_DICT": "stop_words",
             "END_ID": "end_id",
             "PAD_ID": "pad_id",
@@ -155,6 +160,7 @@ STEPS = (
         outputs={
             "INPUT_ID": "_INPUT_ID",
             "REQUEST_INPUT_LEN": "_REQUEST_INPUT_LEN",
+            "BAD_WORDS_IDS": "_BAD_WORDS_IDS",
             "STOP_WORDS_IDS": "_STOP_WORDS_IDS",
             "REQUEST_OUTPUT_LEN": "_REQUEST_OUTPUT_LEN",
             "OUT_END_ID": "_PREPROCESSOR_END_ID",
@@ -170,6 +176,7 @@ STEPS = (
             "end_id": "_PREPROCESSOR_END_ID",
             "pad_id": "_PREPROCESSOR_PAD_ID",
             "stop_words_list": "_STOP_WORDS_IDS",
+            "bad_words_list": "_BAD_WORDS_IDS",
             "beam_width": "beam_width",
             "temperature": "temperature",
             "runtime_top_k": "top_k",

@@ -2,98 +2,99 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from detokenizer import is_whole
+from detokenizer import Run, Runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chat import ChatTokenizer
-    from detokenizer import Detokenizer
-
-
-@dataclass
-class _Run:
-    ids: list[int]
-    text: str
+    from token_bytes import TokenBytes
 
 
 class Answer:
-    """Holds back the ids that can't be sent yet. ``stopped``: a stop word has appeared, nothing more follows."""
+    """Holds back the ids that can't be sent yet. ``stopped``: a stop word has appeared, nothing more follows.
 
-    def __init__(self, tokenizer: ChatTokenizer, detokenizer: Detokenizer, stop_words: Sequence[str]) -> None:
-        self._tokenizer = tokenizer
-        self._detokenizer = detokenizer
+    Stop words are looked for in the text, however it is cut into tokens, and only in what comes after the first
+    ``tokens_min`` tokens.
+    """
+
+    def __init__(self, table: TokenBytes, stop_words: Sequence[str], tokens_min: int = 0) -> None:
+        self._table = table
+        self._runs = Runs(table)
         self._stop_words = stop_words
-        self._open: list[int] = []
-        self._held: list[_Run] = []
+        self._longest = max(map(len, stop_words), default=1)
+        self._tokens_min = tokens_min
+        self._tokens = 0
+        self._released: list[int] = []
+        self._held: list[Run] = []
+        self._text = ""
         self.stopped = False
 
     def add(self, ids: Sequence[int]) -> list[int]:
         """Take new ids and return those that may be sent now."""
         for token in ids:
-            self._open.append(token)
-            text = self._detokenizer.decode(self._open)
-            if is_whole(text):
-                self._held.append(_Run(self._open, text))
-                self._open = []
-                if self._find_stop_word():
-                    return self._release_all()
-        return self._release(self._safe_length())
+            self._tokens += 1
+            self._take(self._runs.add(token))
+            if self.stopped:
+                break
+        return self._take_released()
 
     def finish(self) -> list[int]:
         """Return the ids still held back: the answer has ended."""
-        if self._open:
-            self._held.append(_Run(self._open, self._detokenizer.decode(self._open)))
-            self._open = []
-            self._find_stop_word()
-        return self._release_all()
+        if not self.stopped:
+            self._take(self._runs.finish())
+        self._release(len(self._held))
+        return self._take_released()
 
-    def _find_stop_word(self) -> bool:
-        """Cut the held runs in front of the first stop word in them.
+    def _take(self, runs: Sequence[Run]) -> None:
+        for run in runs:
+            self._held.append(run)
+            self._text += run.text
+            if self._tokens <= self._tokens_min:
+                self._release(len(self._held))
+            elif (start := self._stop_word(len(run.text))) is not None:
+                self._cut(start)
+                return
+            else:
+                self._release(self._runs_within(self._safe_length()))
 
-        Where it begins inside a run, the characters in front of it are encoded anew.
-        """
-        text = self._text()
-        starts = [start for word in self._stop_words if (start := text.find(word)) >= 0]
-        if not starts:
-            return False
-        kept = self._take(min(starts))
-        rest = text[len("".join(run.text for run in kept)) : min(starts)]
-        self._held = [*kept, _Run(self._tokenizer.encode(rest), rest)] if rest else kept
-        self._open = []
-        self.stopped = True
-        return True
+    def _stop_word(self, new_length: int) -> int | None:
+        """Return where the first stop word begins in the held text, of which the last ``new_length`` are new."""
+        earliest = max(0, len(self._text) - new_length - self._longest + 1)
+        starts = [start for word in self._stop_words if (start := self._text.find(word, earliest)) >= 0]
+        return min(starts, default=None)
 
     def _safe_length(self) -> int:
         """Return how many held characters can't be the beginning of a stop word."""
-        text = self._text()
-        longest = max((len(word) for word in self._stop_words), default=1)
-        for start in range(max(0, len(text) - longest + 1), len(text)):
-            if any(word.startswith(text[start:]) for word in self._stop_words):
+        for start in range(max(0, len(self._text) - self._longest + 1), len(self._text)):
+            if any(word.startswith(self._text[start:]) for word in self._stop_words):
                 return start
-        return len(text)
+        return len(self._text)
 
-    def _text(self) -> str:
-        return "".join(run.text for run in self._held)
+    def _cut(self, length: int) -> None:
+        """End the answer after ``length`` held characters; those of a run that is cut are spelled anew."""
+        whole = self._runs_within(length)
+        rest = self._text[len("".join(run.text for run in self._held[:whole])) : length]
+        self._held = [*self._held[:whole], *([Run(self._table.letters(rest), rest)] if rest else [])]
+        self._release(len(self._held))
+        self.stopped = True
 
-    def _take(self, length: int) -> list[_Run]:
-        """Return the leading runs that lie whole within the first ``length`` characters."""
-        taken: list[_Run] = []
+    def _runs_within(self, length: int) -> int:
+        """Return how many of the held runs lie whole within the first ``length`` characters."""
         end = 0
-        for run in self._held:
+        for count, run in enumerate(self._held):
             end += len(run.text)
             if end > length:
-                break
-            taken.append(run)
-        return taken
+                return count
+        return len(self._held)
 
-    def _release(self, length: int) -> list[int]:
-        released = self._take(length)
-        self._held = self._held[len(released) :]
-        return [token for run in released for token in run.ids]
+    def _release(self, runs: int) -> None:
+        for run in self._held[:runs]:
+            self._released += run.ids
+            self._text = self._text[len(run.text) :]
+        self._held = self._held[runs:]
 
-    def _release_all(self) -> list[int]:
-        return self._release(len(self._text()))
+    def _take_released(self) -> list[int]:
+        released, self._released = self._released, []
+        return released
