@@ -3,7 +3,7 @@
 import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
-from trtpipe.core.token_bytes import TokenBytes, DecoderError
+from trtpipe.core.token_bytes import DecoderError, TokenBytes
 
 
 def tokenizer(pieces, decoder, **options):

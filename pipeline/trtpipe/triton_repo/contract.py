@@ -1,8 +1,6 @@
-"""The tensors of the served models, as data: names, types and dims are those of TensorRT-LLM's Triton templates.
+"""The tensors that both kinds of engine serve, as data: names, types and dims are those of ``upstream``.
 
-Source: ``inflight_batcher_llm`` of TensorRT-LLM 1.2. The tables hold the part of it that the local engine serves;
-whatever else an engine can do is one more row. A tensor without a row can't be asked for: the models refuse
-unknown request parameters by name.
+A tensor without a row can't be asked for of the local engine: the models refuse unknown request parameters by name.
 
 A copy of this module runs inside the BLS model, so that both ways through the models are wired by one table.
 """
@@ -12,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Type = Literal["BOOL", "FP32", "INT32", "STRING", "UINT64"]
+Type = Literal["BOOL", "FP16", "FP32", "INT32", "INT64", "STRING", "UINT8", "UINT64"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ ENGINE = Model(
     inputs=(
         Tensor("input_ids", "INT32", (-1,), optional=True, ragged=True),
         Tensor("input_lengths", "INT32", (1,), flat=True),
-        Tensor("request_output_len", "INT32", (1,)),
+        Tensor("request_output_len", "INT32", (1,), flat=True),
         _option("end_id", "INT32"),
         _option("pad_id", "INT32"),
         Tensor("stop_words_list", "INT32", (2, -1), optional=True, ragged=True),
@@ -100,7 +98,7 @@ ENGINE = Model(
         _option("frequency_penalty", "FP32"),
         _option("min_tokens", "INT32"),
         _option("seed", "UINT64"),
-        Tensor("streaming", "BOOL", (1,), optional=True),
+        _option("streaming", "BOOL"),
         # Ends the request that has the same id, instead of beginning one.
         _option("stop", "BOOL"),
     ),

@@ -103,7 +103,7 @@ def _check_text(tokenizer: Path) -> None:
     try:
         token_bytes.TokenBytes(Tokenizer.from_file(str(tokenizer)))
     except token_bytes.DecoderError as fault:
-        raise ConfigError(str(fault), where=str(tokenizer), fix="take a model with a tokenizer of these kinds") from None
+        raise ConfigError(str(fault), where=str(tokenizer), fix="take a model with a tokenizer of that kind") from None
 
 
 def _link_tree(source: Path, target: Path) -> tuple[int, int]:
