@@ -6,10 +6,11 @@ NVIDIA/TensorRT-LLM. The backend reads texts; one that it can't read as a number
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+TRUTH = {"true": True, "false": False}
 # The key of the backend for each field that has another name there.
 KEYS = {
     "engine_folder": "gpt_model_path",
@@ -49,6 +50,46 @@ FIXED = {
     "guided_decoding_backend": "",
     "xgrammar_tokenizer_info_path": "",
 }
+# The values that the backend can read, for the keys that are no free text. Another one counts as not given.
+TRUTHS = [
+    "kv_cache_onboard_blocks",
+    "exclude_input_in_output",
+    "normalize_log_probs",
+    "enable_kv_cache_reuse",
+    "enable_chunked_context",
+    "enable_context_fmha_fp32_acc",
+    "multi_block_mode",
+    "cuda_graph_mode",
+    "speculative_decoding_fast_logits",
+]
+NUMBERS = [
+    "max_beam_width",
+    "kv_cache_free_gpu_mem_fraction",
+    "cross_kv_cache_fraction",
+    "kv_cache_host_memory_bytes",
+    "max_tokens_in_paged_kv_cache",
+    "sink_token_length",
+    "cancellation_check_period_ms",
+    "stats_check_period_ms",
+    "iter_stats_max_iterations",
+    "request_stats_max_iterations",
+    "num_nodes",
+    "lora_cache_optimal_adapter_size",
+    "lora_cache_max_adapter_size",
+    "lora_cache_gpu_memory_fraction",
+    "lora_cache_host_memory_bytes",
+    "gpu_weights_percent",
+    "cuda_graph_cache_size",
+]
+CHOICES = {
+    "gpt_model_type": ("inflight_fused_batching", "inflight_batching", "V1"),
+    "batch_scheduler_policy": ("guaranteed_no_evict", "max_utilization"),
+    "decoding_mode": ("top_k", "top_p", "top_k_top_p", "beam_search", "medusa", "redrafter", "lookahead", "eagle"),
+    "guided_decoding_backend": ("", "xgrammar"),
+}
+MANDATORY = ("gpt_model_type", "gpt_model_path")
+# Read by the backend, and in no template.
+UNWRITTEN = ("recv_poll_period_ms", "secondary_offload_min_priority")
 MUST_EXIST = ("tokenizer_dir", "guided_decoding_backend", "xgrammar_tokenizer_info_path")
 # Keys of the template that have no value for "none": leaving them out is how the backend is told so.
 LEFT_OUT = {
@@ -91,9 +132,9 @@ class EngineParameters:
     @classmethod
     def read(cls, parameters: Mapping[str, str]) -> EngineParameters:
         """Read back what ``texts`` has written. Raises KeyError or ValueError where it is not that."""
-        kinds = {"int": int, "float": float, "bool": {"true": True, "false": False}.__getitem__}
-        values = {field.name: kinds.get(str(field.type), str)(parameters[KEYS[field.name]]) for field in fields(cls)}
-        return cls(**values)  # type: ignore[arg-type]
+        readers: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": TRUTH.__getitem__}
+        values = {field.name: readers.get(str(field.type), str)(parameters[KEYS[field.name]]) for field in fields(cls)}
+        return cls(**values)
 
 
 def _text(value: Any) -> str:
