@@ -71,7 +71,7 @@ def build(engine: LocalEngine | TensorrtLlmEngine) -> dict[str, mc.ModelConfig]:
         serving,
         _python_model(contract.POSTPROCESSING, POSTPROCESSING_INSTANCES, tokenizing),
         ensemble,
-        _python_model(contract.BLS, BLS_INSTANCES, {}),
+        _python_model(contract.BLS, BLS_INSTANCES, tokenizing),
     ]
     found = {config.name: config for config in configs}
     graph.check(found)

@@ -5,7 +5,7 @@ one that ends within a character waits for the next, which either goes on with t
 never come. So invalid bytes wait for one token at most. Each response holds whole runs, and ``TokenBytes.text`` of each
 is the text of all, for any bytes.
 
-A copy of this module runs inside Triton's models: it needs nothing but the bytes of the tokens.
+Copies of this module run inside Triton's models: it needs nothing but the bytes of the tokens.
 """
 
 from __future__ import annotations

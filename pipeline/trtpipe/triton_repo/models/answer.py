@@ -1,4 +1,8 @@
-"""What of an answer may be sent so far: whole characters, and nothing that belongs to a stop word."""
+"""What of an answer may be sent so far: whole characters, and nothing that belongs to a stop word.
+
+Copies of this module run inside two of Triton's models: the local engine, so that what leaves it can be read as it
+stands, and the BLS model, because TensorRT-LLM sends tokens as they come and knows stop words by their ids only.
+"""
 
 from __future__ import annotations
 
