@@ -84,3 +84,20 @@ def test_what_is_spelled_reads_the_same_wherever_it_stands(text):
     assert table.written_text(table.spell(text)) in {text, expected}
     assert table.spell("</s>") == [260]
     assert table.text(table.letters("</s>")) == "</s>"
+
+
+def test_a_word_is_spelled_with_the_tokens_that_it_has_within_a_line():
+    pieces = ["<0x0A>", "▁", "i", "s", "is", "▁is"]
+    made = Tokenizer(
+        models.BPE(
+            vocab={piece: token for token, piece in enumerate(pieces)},
+            merges=[("i", "s"), ("▁", "is")],
+            byte_fallback=True,
+        )
+    )
+    made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    made.decoder = decoders.Sequence(LLAMA)
+
+    assert made.encode("is").tokens == ["▁is"]
+    assert TokenBytes(made).spell("is") == [pieces.index("is")]
+    assert TokenBytes(made).spell(" is") == [pieces.index("▁is")]
