@@ -61,7 +61,7 @@ def test_a_token_costs_the_same_at_the_end_of_a_long_answer(byte_level):
     from token_bytes import TokenBytes
 
     answer = Answer(TokenBytes(byte_level.tokenizer), ["\n\nUser:", "STOP"])
-    ids = byte_level.encode("Some words, 语言. ") * 1000
+    ids = byte_level.encode("Some words, 语言. ") * 200
 
     def spent_s() -> float:
         started = time.process_time()

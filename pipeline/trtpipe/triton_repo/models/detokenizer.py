@@ -57,10 +57,13 @@ class Runs:
 
     def _goes_on(self, piece: bytes) -> bool:
         """True where ``piece`` begins with what an incomplete character waits for, and where none waits."""
+        incomplete = self._incomplete()
+        if not incomplete:
+            return True
         try:
-            _UTF8("strict").decode(self._incomplete() + piece[:1])
+            _UTF8("strict").decode(incomplete + piece[:1])
         except UnicodeDecodeError:
-            return not self._incomplete()
+            return False
         return True
 
     def _incomplete(self) -> bytes:
