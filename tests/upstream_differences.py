@@ -84,7 +84,7 @@ MISSING = {
             total_draft_tokens num_input_tokens num_output_tokens""",
     },
     ("tensorrt_llm_bls", "parameter"): {
-        "text is made of each response's own tokens": "accumulate_tokens",
+        "tokens wait for the end of their character, without decoding all of them again": "accumulate_tokens",
         OWN_MODEL: "tensorrt_llm_model_name multimodal_encoders_name",
         DRAFT: "tensorrt_llm_draft_model_name",
     },
@@ -92,4 +92,5 @@ MISSING = {
 # The same for keys that ours has and the template has not.
 ADDED = {
     ("preprocessing", "parameter"): {"the day that the chat template sees": "template_date"},
+    ("tensorrt_llm_bls", "parameter"): {"it cuts answers and finds stop words itself": "tokenizer_dir"},
 }
