@@ -48,8 +48,8 @@ BUDGETS_S = {
     "tests/sample/test_stage.py": 25.0,
     "tests/test_extras.py": 120.0,
     "tests/test_wheel.py": 90.0,
-    "tests/triton_repo/test_detokenizer.py": 8.0,
     "tests/triton_repo/test_supervisor.py": 14.0,
+    "tests/triton_repo/test_text_torture.py": 40.0,
 }
 BUSY_PROCESSES_PER_CORE = 2.0
 

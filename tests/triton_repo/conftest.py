@@ -59,7 +59,18 @@ def sentencepiece() -> PlainTokenizer:
     words = ["a", "▁What", "▁is", "▁ML", "0"]
     vocabulary = {token: index for index, token in enumerate([*(f"<0x{byte:02X}>" for byte in range(256)), *words])}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], byte_fallback=True))
+    tokenizer.add_special_tokens([AddedToken("</s>", special=True)])
     tokenizer.decoder = decoders.Sequence(
         [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     )
+    return PlainTokenizer(tokenizer)
+
+
+@pytest.fixture(scope="session")
+def unigram() -> PlainTokenizer:
+    """Pieces without bytes to fall back on, as older sentencepiece models have them."""
+    pieces = ["<unk>", "▁", "W", "h", "a", "t", "▁What"]
+    tokenizer = Tokenizer(models.Unigram([(piece, -float(place)) for place, piece in enumerate(pieces)], unk_id=0))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
     return PlainTokenizer(tokenizer)

@@ -3,19 +3,20 @@
 import pytest
 
 
-def texts(tokenizer, stop_words, pieces):
+def texts(tokenizer, stop_words, pieces, tokens_min=0):
     """Send ``pieces`` one by one; return the text of each chunk, and whether a stop word ended it."""
     from answer import Answer
-    from detokenizer import Detokenizer
+    from token_bytes import TokenBytes
 
-    detokenizer = Detokenizer(tokenizer)
-    answer = Answer(tokenizer, detokenizer, stop_words)
+    table = TokenBytes(tokenizer.tokenizer)
+    answer = Answer(table, stop_words, tokens_min)
     chunks = []
     for piece in pieces:
-        chunks.append(detokenizer.text(answer.add(tokenizer.encode(piece) if isinstance(piece, str) else piece)))
+        chunks.append(table.text(answer.add(tokenizer.encode(piece) if isinstance(piece, str) else piece)))
         if answer.stopped:
+            assert answer.finish() == []
             return chunks, True
-    chunks.append(detokenizer.text(answer.finish()))
+    chunks.append(table.text(answer.finish()))
     return chunks, answer.stopped
 
 
@@ -49,3 +50,25 @@ def test_a_stop_word_within_a_token_leaves_what_is_before_it(sentencepiece, stop
 
     assert stopped
     assert "".join(chunks) == " What is".removesuffix(stop_word)
+
+
+def test_stop_words_may_hold_commas_and_line_ends(byte_level):
+    assert texts(byte_level, ["a, b", "\n\n"], ["x a, ", "c\n", "\ny"]) == (["x ", "a, c", ""], True)
+
+
+def test_a_special_token_can_be_a_stop_word(byte_level):
+    """Its text is never shown, so it would not be found in what is."""
+    end = byte_level.tokenizer.token_to_id("<end>")
+
+    assert texts(byte_level, ["<end>"], ["ok", [end], "more"]) == (["ok", ""], True)
+    assert texts(byte_level, ["other"], ["ok", [end], "more"]) == (["ok", "", "more", ""], False)
+
+
+def test_stop_words_before_the_least_number_of_tokens_are_part_of_the_answer(byte_level):
+    assert texts(byte_level, ["a"], ["a", "b", "a", "c"], tokens_min=2) == (["a", "b", ""], True)
+
+
+def test_a_character_in_front_of_a_stop_word_in_the_same_token_is_kept_for_any_tokenizer(unigram):
+    token = unigram.tokenizer.token_to_id("\u2581What")
+
+    assert texts(unigram, ["hat"], [[token]]) == ([" W"], True)

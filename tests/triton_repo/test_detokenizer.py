@@ -1,73 +1,75 @@
-"""Text from ids: whole characters, spaces kept, and the same text however an answer is divided."""
+"""Where an answer may be cut: after whole characters, and after one more token where a character does not go on."""
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+import time
 
+import pytest
 
-def test_a_character_of_three_tokens_comes_whole(byte_level):
-    from detokenizer import Detokenizer, is_whole
-
-    detokenizer = Detokenizer(byte_level)
-    ids = byte_level.encode("语")
-
-    assert len(ids) == 3
-    assert [is_whole(detokenizer.decode(ids[:end])) for end in (1, 2, 3)] == [False, False, True]
-    assert detokenizer.text(ids) == "语"
+BYTES_OF_A_CHARACTER = list("语".encode())
 
 
-def test_spaces_in_front_of_words_are_kept(sentencepiece):
-    from detokenizer import Detokenizer
+@pytest.fixture
+def runs(sentencepiece):
+    """Return the ids and the text of the runs that a row of byte tokens falls into."""
+    from detokenizer import Runs
+    from token_bytes import TokenBytes
 
-    detokenizer = Detokenizer(sentencepiece)
-    what, is_, ml = (sentencepiece.tokenizer.token_to_id(token) for token in ("▁What", "▁is", "▁ML"))
+    def cut(ids):
+        growing = Runs(TokenBytes(sentencepiece.tokenizer))
+        found = [run for token in ids for run in growing.add(token)] + growing.finish()
+        return [(run.ids, run.text) for run in found]
 
-    assert "".join(detokenizer.text([token]) for token in (what, is_, ml)) == " What is ML"
-    assert detokenizer.text([what, is_, ml]) == " What is ML"
-
-
-def test_special_tokens_have_no_text(byte_level):
-    from detokenizer import Detokenizer
-
-    end = byte_level.tokenizer.token_to_id("<end>")
-
-    assert Detokenizer(byte_level).text([*byte_level.encode("ok"), end]) == "ok"
+    return cut
 
 
-def test_bytes_that_are_no_text_are_not_waited_for_for_ever(sentencepiece):
-    from detokenizer import Detokenizer, is_whole
-
-    detokenizer = Detokenizer(sentencepiece)
-
-    assert detokenizer.text([0xC0, 0x88, sentencepiece.tokenizer.token_to_id("0")]) == "\ufffd\ufffd0"
-    assert is_whole(detokenizer.decode([0x80] * 4))
-    assert detokenizer.text([0x80] * 9) == "\ufffd" * 9
+def test_a_character_of_three_tokens_is_one_run(runs):
+    assert runs([*BYTES_OF_A_CHARACTER, 0x61]) == [(BYTES_OF_A_CHARACTER, "语"), ([0x61], "a")]
 
 
-def test_an_unfinished_character_at_the_end_is_shown(byte_level):
-    from detokenizer import Detokenizer
-
-    assert Detokenizer(byte_level).text(byte_level.encode("语")[:2]) == "\ufffd"
+def test_bytes_that_nothing_can_complete_are_runs_at_once(runs):
+    assert runs([0x80, 0xC0, 0xFF]) == [([0x80], "\ufffd"), ([0xC0], "\ufffd"), ([0xFF], "\ufffd")]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
-@given(data=st.data())
-def test_chunks_add_up_to_the_whole_text_for_any_bytes(byte_level, sentencepiece, data):
+def test_an_incomplete_character_waits_for_one_token_only(sentencepiece):
+    from detokenizer import Runs
+    from token_bytes import TokenBytes
+
+    growing = Runs(TokenBytes(sentencepiece.tokenizer))
+
+    assert growing.add(0xE8) == []
+    for _ in range(100):
+        (run,) = growing.add(0xE8)
+        assert (run.ids, run.text) == ([0xE8], "\ufffd")
+
+
+def test_an_unfinished_character_at_the_end_is_shown(runs):
+    assert runs(BYTES_OF_A_CHARACTER[:2]) == [(BYTES_OF_A_CHARACTER[:2], "\ufffd")]
+
+
+def test_the_replacement_character_itself_is_a_character_like_others(runs):
+    assert runs([0xEF, 0xBF, 0xBD]) == [([0xEF, 0xBF, 0xBD], "\ufffd")]
+
+
+def test_special_tokens_are_written_out_for_the_search_of_stop_words(runs, sentencepiece):
+    end = sentencepiece.tokenizer.token_to_id("</s>")
+
+    assert runs([0x61, end]) == [([0x61], "a"), ([end], "</s>")]
+
+
+def test_a_token_costs_the_same_at_the_end_of_a_long_answer(byte_level):
+    """By the clock of the process, with room for a busy machine: growing work would cost a hundred times as much."""
     from answer import Answer
-    from detokenizer import Detokenizer
+    from token_bytes import TokenBytes
 
-    tokenizer = data.draw(st.sampled_from([byte_level, sentencepiece]))
-    detokenizer = Detokenizer(tokenizer)
-    pieces = data.draw(st.lists(st.lists(st.integers(0, 255), max_size=5), max_size=8))
-    answer = Answer(tokenizer, detokenizer, [])
-    chunks = [*(answer.add(piece) for piece in pieces), answer.finish()]
+    answer = Answer(TokenBytes(byte_level.tokenizer), ["\n\nUser:", "STOP"])
+    ids = byte_level.encode("Some words, 语言. ") * 200
 
-    assert [token for chunk in chunks for token in chunk] == [token for piece in pieces for token in piece]
-    whole = detokenizer.text(token for piece in pieces for token in piece)
-    assert "".join(detokenizer.text(chunk) for chunk in chunks) == whole
+    def spent_s() -> float:
+        started = time.process_time()
+        for token in ids:
+            answer.add([token])
+        return time.process_time() - started
 
-
-@given(text=st.text(max_size=40))
-def test_any_text_comes_back(byte_level, text):
-    from detokenizer import Detokenizer
-
-    assert Detokenizer(byte_level).text(byte_level.encode(text)) == text
+    first_s = spent_s()
+    for _ in range(8):
+        last_s = spent_s()
+    assert last_s < 3 * first_s

@@ -18,11 +18,11 @@ def test_without_options_an_answer_is_greedy_and_in_one_piece():
     assert generation.prompt_ids == [5, 6, 7]
     assert generation.answer_tokens_max == 10
     assert generation.end_ids == {2, 3}
-    assert generation.stop_words == []
+    assert generation.stop_words == generation.bad_words == []
+    assert generation.answer_tokens_min == 0
     assert not generation.streaming
     assert generation.sampling == {
         "temperature": 0.0,
-        "min_tokens": 0,
         "repetition_penalty": 1.0,
         "presence_penalty": 0.0,
         "frequency_penalty": 0.0,
@@ -45,7 +45,7 @@ def test_without_options_an_answer_is_greedy_and_in_one_piece():
 def test_sampling_is_asked_for_by_top_k_or_top_p(options, expected):
     sampling = read(**options).sampling
 
-    assert {name: sampling[name] for name in sampling if "penalty" not in name and name != "min_tokens"} == expected
+    assert {name: sampling[name] for name in sampling if "penalty" not in name} == expected
 
 
 @pytest.mark.parametrize(("end_id", "expected"), [(2, {2, 3}), (9, {9}), (-1, set())])
@@ -55,6 +55,7 @@ def test_end_id_names_the_models_ends_another_or_none(end_id, expected):
 
 def test_stop_words_are_cut_at_their_ends():
     assert read(stop_words_list=[10, 11, 12, 2, 3, -1]).stop_words == [[10, 11], [12]]
+    assert read(bad_words_list=[10, 11, 12, 2, 3, -1]).bad_words == [[10, 11], [12]]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,8 @@ def test_stop_words_are_cut_at_their_ends():
         ({"end_id": [100]}, "end_id: 100 is no token"),
         ({"stop_words_list": [10, 11, 3, -1]}, "stop_words_list is damaged"),
         ({"stop_words_list": [10, 11, 1, 1]}, "stop_words_list is damaged"),
+        ({"bad_words_list": [10, 11, 3, -1]}, "bad_words_list is damaged"),
+        ({"bad_words_list": [100, 1]}, "bad_words_list: 100 is no token"),
         ({"request_output_len": [5, 6]}, "has 2 values"),
     ],
 )
@@ -86,7 +89,7 @@ def test_what_is_refused(changes, words):
 def test_unknown_fields_are_named():
     from parameters import RequestError, refuse_unknown
 
-    refuse_unknown({"id": "7", "bad_words": "", "triton_enable_empty_final_response": True})
+    refuse_unknown({"id": "7", "image_url": "", "triton_enable_empty_final_response": True})
     with pytest.raises(RequestError, match="tempreature, top_kk"):
         refuse_unknown({"top_kk": 5, "tempreature": 0.5})
 

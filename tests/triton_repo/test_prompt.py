@@ -57,25 +57,26 @@ def test_a_damaged_document_is_refused(chat, document, words):
 
 
 def test_stop_words_become_ids_and_ends(byte_level):
-    from prompt import stop_words_list
+    from prompt import word_lists
+    from token_bytes import TokenBytes
 
     a, b, c = byte_level.encode("abc")
+    table = TokenBytes(byte_level.tokenizer)
 
-    assert stop_words_list(["ab", "", "c"], byte_level) == [[a, b, c], [2, 3, -1]]
-    assert stop_words_list([], byte_level) == [[], []]
+    assert word_lists(["ab", "", "c"], table) == [[a, b, c], [2, 3, -1]]
+    assert word_lists([], table) == [[], []]
 
 
-def test_stop_words_are_read_back_by_the_engine(byte_level):
+@pytest.mark.parametrize("words", [["end", "\n"], ["a,b", ":"], ["</s>"], [" is", "\u8bed"]])
+def test_words_are_read_back_by_the_engine_as_the_client_wrote_them(byte_level, sentencepiece, words):
     from generation import Limits, read
-    from prompt import stop_words_list
+    from prompt import word_lists
+    from token_bytes import TokenBytes
 
-    rows = stop_words_list(["end", "\n"], byte_level)
-    limits = Limits(tokens=64, vocabulary=300, eos_ids=frozenset())
-    values = {
-        "input_ids": [1],
-        "input_lengths": [1],
-        "request_output_len": [1],
-        "stop_words_list": [*rows[0], *rows[1]],
-    }
+    for tokenizer in (byte_level, sentencepiece):
+        table = TokenBytes(tokenizer.tokenizer)
+        ids, ends = word_lists(words, table)
+        limits = Limits(tokens=64, vocabulary=300, eos_ids=frozenset())
+        values = {"input_ids": [1], "input_lengths": [1], "request_output_len": [1], "stop_words_list": [*ids, *ends]}
 
-    assert [byte_level.decode(word) for word in read(values, limits).stop_words] == ["end", "\n"]
+        assert [table.written_text(word) for word in read(values, limits).stop_words] == words

@@ -4,8 +4,10 @@ import ast
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tokenizers import Tokenizer, decoders, models
 
 from trtpipe.core import artifacts
 from trtpipe.core.progress import Silent
@@ -25,7 +27,14 @@ def engine(tmp_path: Path) -> Path:
     (folder / "engine.json").write_text(json.dumps({"kind": "vllm"}), encoding="utf-8")
     (folder / "sub" / "weights").write_bytes(b"weights")
     (folder / "record.json").write_text("{}", encoding="utf-8")
+    save_tokenizer(folder, decoders.ByteLevel())
     return folder
+
+
+def save_tokenizer(folder: Path, decoder: Any) -> None:
+    tokenizer = Tokenizer(models.BPE(vocab={"a": 0}, merges=[]))
+    tokenizer.decoder = decoder
+    tokenizer.save(str(folder / "tokenizer.json"))
 
 
 @pytest.fixture
@@ -79,6 +88,14 @@ def test_the_environment_and_the_engine_decide_the_key(engine):
     assert repository.stage(engine, "digest", elsewhere).parts.key != key
     assert repository.stage(engine, "other", PACKAGING).parts.key != key
     assert repository.stage(engine, "digest", PACKAGING).parts.key == key
+
+
+def test_a_tokenizer_whose_text_is_not_understood_makes_no_release(engine, tmp_path):
+    save_tokenizer(engine, decoders.WordPiece())
+    store = Store(tmp_path / "workspace")
+
+    with pytest.raises(ConfigError, match="WordPiece"):
+        Runner(store, Silent()).obtain(repository.stage(engine, "digest", PACKAGING))
 
 
 def test_a_folder_without_engine_json_is_refused(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from trtpipe.cli.common import Options, common
@@ -36,4 +38,30 @@ calibrate = _step(
     "Select prompts and quantize the model to an int4 checkpoint.",
     "trtpipe calibrate --set quantization.group_size=64",
 )
-package = _step("package", "release", "Make the Triton release from the engine.", "trtpipe package --json")
+
+
+@click.command(short_help="Make the Triton release from the engine.")
+@click.option(
+    "--check",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Make nothing; judge this model repository, whoever made it.",
+)
+@common
+def package(options: Options, folder: Path | None) -> None:
+    """Make the Triton release from the engine.
+
+    What is there already and unchanged is reused.
+
+    With --check, a repository made by hand or by upstream's template tool is compared with the contract of
+    TensorRT-LLM 1.2.1: all that is wrong with it at once, with file and line; exit code 3.
+
+    Example: trtpipe package --check /models/inflight_batcher_llm
+    """
+    if folder is None:
+        obtain(options, "release")
+        return
+    from trtpipe.triton_repo import repository_check
+
+    models = repository_check.check(folder)
+    options.result({"folder": str(folder), "models": models}, f"{folder}: in order ({', '.join(models)})")

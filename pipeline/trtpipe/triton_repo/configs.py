@@ -1,13 +1,16 @@
-"""The model configs of a release, from the tables of ``contract``."""
+"""The model configs of a release for either kind of engine, from the tables of ``contract`` and ``upstream``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from tritonclient.grpc import model_config_pb2 as mc
 
-from trtpipe.triton_repo import contract, graph
-from trtpipe.triton_repo.contract import Model, Tensor
+from trtpipe.errors import TrtpipeError
+from trtpipe.triton_repo import contract, graph, upstream
+from trtpipe.triton_repo.contract import Model, Step, Tensor
+from trtpipe.triton_repo.engine_parameters import EngineParameters
 
 # Seen from a model's folder: the release stays relocatable.
 ENGINE_FOLDER = "../../engine"
@@ -35,45 +38,107 @@ class LocalEngine:
     template_date: str
 
 
-def build(engine: LocalEngine) -> dict[str, mc.ModelConfig]:
+@dataclass(frozen=True)
+class TensorrtLlmEngine:
+    """A TensorRT-LLM engine behind Triton's own backend.
+
+    ``requests_max``: most requests of one step of the engine, which is also what Triton may hand over at once;
+    ``queue_max``: most requests that wait for it, 0 for no limit; ``queue_delay_us``: how long Triton may wait for more
+    of them. ``template_date``: as for LocalEngine.
+    """
+
+    parameters: EngineParameters
+    template_date: str
+    requests_max: int
+    queue_max: int = 0
+    queue_delay_us: int = 0
+
+
+def build(engine: LocalEngine | TensorrtLlmEngine) -> dict[str, mc.ModelConfig]:
     """Return the configs by model name. Raises ConfigError where the ensemble's wiring does not fit together."""
     tokenizing = {"tokenizer_dir": ENGINE_FOLDER}
-    serving = {"gpt_model_path": ENGINE_FOLDER, "EXECUTION_ENV_PATH": engine.environment}
+    if isinstance(engine, LocalEngine):
+        serving = _local(engine)
+        ensemble = _ensemble(contract.ENSEMBLE, contract.STEPS)
+    else:
+        tokenizing = {"tokenizer_dir": engine.parameters.tokenizer_folder}
+        serving = _tensorrt_llm(engine)
+        ensemble = _ensemble(*_with_what_is_passed_on())
     configs = [
         _python_model(
             contract.PREPROCESSING, PREPROCESSING_INSTANCES, tokenizing | {"template_date": engine.template_date}
         ),
-        _python_model(contract.ENGINE, 1, serving),
+        serving,
         _python_model(contract.POSTPROCESSING, POSTPROCESSING_INSTANCES, tokenizing),
-        _ensemble(),
-        _python_model(contract.BLS, BLS_INSTANCES, {}),
+        ensemble,
+        _python_model(contract.BLS, BLS_INSTANCES, tokenizing),
     ]
     found = {config.name: config for config in configs}
     graph.check(found)
     return found
 
 
+def _local(engine: LocalEngine) -> mc.ModelConfig:
+    parameters = {"gpt_model_path": ENGINE_FOLDER, "EXECUTION_ENV_PATH": engine.environment}
+    return _python_model(contract.ENGINE, 1, parameters)
+
+
+def _tensorrt_llm(engine: TensorrtLlmEngine) -> mc.ModelConfig:
+    """Return the engine's config. Raises TrtpipeError where it does not read back as what it was made of."""
+    config = _config(upstream.ENGINE, engine.requests_max)
+    config.backend = "tensorrtllm"
+    config.instance_group.add(count=1, kind=mc.ModelInstanceGroup.KIND_CPU)
+    config.dynamic_batching.preferred_batch_size.append(engine.requests_max)
+    config.dynamic_batching.max_queue_delay_microseconds = engine.queue_delay_us
+    config.dynamic_batching.default_queue_policy.max_queue_size = engine.queue_max
+    _set_parameters(config, engine.parameters.texts())
+    if (
+        EngineParameters.read({key: value.string_value for key, value in config.parameters.items()})
+        != engine.parameters
+    ):
+        raise TrtpipeError("the engine's parameters read back differently", where=f"{config.name}/config.pbtxt")
+    return config
+
+
+def _with_what_is_passed_on() -> tuple[Model, tuple[Step, ...]]:
+    """Return ensemble and steps with all that TensorRT-LLM takes and gives beside what every engine does."""
+    preprocessing, serving, postprocessing = contract.STEPS
+    statistics = {output.name: output.name for output in upstream.ENSEMBLE.outputs if output.name != "text_output"}
+    passed_on = set(upstream.PASSED_ON.values())
+    ensemble = replace(
+        contract.ENSEMBLE,
+        inputs=contract.ENSEMBLE.inputs + tuple(row for row in upstream.ENSEMBLE.inputs if row.name in passed_on),
+        outputs=upstream.ENSEMBLE.outputs,
+    )
+    serving = replace(serving, inputs=serving.inputs | upstream.PASSED_ON, outputs=serving.outputs | statistics)
+    return ensemble, (preprocessing, serving, postprocessing)
+
+
 def _python_model(model: Model, instances: int, parameters: dict[str, str]) -> mc.ModelConfig:
     config = _config(model)
     config.backend = "python"
     config.instance_group.add(count=instances, kind=mc.ModelInstanceGroup.KIND_CPU)
-    for name, value in parameters.items():
-        config.parameters[name].string_value = value
+    _set_parameters(config, parameters)
     return config
 
 
-def _ensemble() -> mc.ModelConfig:
-    config = _config(contract.ENSEMBLE)
+def _set_parameters(config: mc.ModelConfig, parameters: dict[str, str]) -> None:
+    for name, value in parameters.items():
+        config.parameters[name].string_value = value
+
+
+def _ensemble(model: Model, steps: Sequence[Step]) -> mc.ModelConfig:
+    config = _config(model)
     config.platform = "ensemble"
-    for step in contract.STEPS:
+    for step in steps:
         added = config.ensemble_scheduling.step.add(model_name=step.model, model_version=-1)
         added.input_map.update(step.inputs)
         added.output_map.update(step.outputs)
     return config
 
 
-def _config(model: Model) -> mc.ModelConfig:
-    config = mc.ModelConfig(name=model.name, max_batch_size=PROMPTS_PER_REQUEST)
+def _config(model: Model, requests_max: int = PROMPTS_PER_REQUEST) -> mc.ModelConfig:
+    config = mc.ModelConfig(name=model.name, max_batch_size=requests_max)
     for tensor in model.inputs:
         added = config.input.add(optional=tensor.optional, allow_ragged_batch=tensor.ragged)
         _describe(added, tensor)

@@ -1,8 +1,6 @@
-"""The tensors of the served models, as data: names, types and dims are those of TensorRT-LLM's Triton templates.
+"""The tensors that both kinds of engine serve, as data: names, types and dims are those of ``upstream``.
 
-Source: ``inflight_batcher_llm`` of TensorRT-LLM 1.2. The tables hold the part of it that the local engine serves;
-whatever else an engine can do is one more row. A tensor without a row can't be asked for: the models refuse
-unknown request parameters by name.
+A tensor without a row can't be asked for of the local engine: the models refuse unknown request parameters by name.
 
 A copy of this module runs inside the BLS model, so that both ways through the models are wired by one table.
 """
@@ -12,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Type = Literal["BOOL", "FP32", "INT32", "STRING", "UINT64"]
+Type = Literal["BOOL", "FP16", "FP32", "INT32", "INT64", "STRING", "UINT8", "UINT64"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +63,7 @@ PREPROCESSING = Model(
     inputs=(
         Tensor("QUERY", "STRING", (1,)),
         Tensor("REQUEST_OUTPUT_LEN", "INT32", (1,)),
+        Tensor("BAD_WORDS_DICT", "STRING", (-1,), optional=True),
         Tensor("STOP_WORDS_DICT", "STRING", (-1,), optional=True),
         Tensor("END_ID", "INT32", (1,), optional=True),
         Tensor("PAD_ID", "INT32", (1,), optional=True),
@@ -72,6 +71,7 @@ PREPROCESSING = Model(
     outputs=(
         Tensor("INPUT_ID", "INT32", (-1,)),
         Tensor("REQUEST_INPUT_LEN", "INT32", (1,)),
+        Tensor("BAD_WORDS_IDS", "INT32", (2, -1)),
         Tensor("STOP_WORDS_IDS", "INT32", (2, -1)),
         Tensor("REQUEST_OUTPUT_LEN", "INT32", (-1,)),
         Tensor("OUT_END_ID", "INT32", (1,)),
@@ -84,10 +84,11 @@ ENGINE = Model(
     inputs=(
         Tensor("input_ids", "INT32", (-1,), optional=True, ragged=True),
         Tensor("input_lengths", "INT32", (1,), flat=True),
-        Tensor("request_output_len", "INT32", (1,)),
+        Tensor("request_output_len", "INT32", (1,), flat=True),
         _option("end_id", "INT32"),
         _option("pad_id", "INT32"),
         Tensor("stop_words_list", "INT32", (2, -1), optional=True, ragged=True),
+        Tensor("bad_words_list", "INT32", (2, -1), optional=True, ragged=True),
         _option("beam_width", "INT32"),
         _option("temperature", "FP32"),
         _option("runtime_top_k", "INT32"),
@@ -97,7 +98,7 @@ ENGINE = Model(
         _option("frequency_penalty", "FP32"),
         _option("min_tokens", "INT32"),
         _option("seed", "UINT64"),
-        Tensor("streaming", "BOOL", (1,), optional=True),
+        _option("streaming", "BOOL"),
         # Ends the request that has the same id, instead of beginning one.
         _option("stop", "BOOL"),
     ),
@@ -122,6 +123,7 @@ ENSEMBLE = Model(
     inputs=(
         Tensor("text_input", "STRING", (1,)),
         Tensor("max_tokens", "INT32", (1,)),
+        Tensor("bad_words", "STRING", (-1,), optional=True),
         Tensor("stop_words", "STRING", (-1,), optional=True),
         _parameter("end_id", "INT32"),
         _parameter("pad_id", "INT32"),
@@ -148,6 +150,7 @@ STEPS = (
         inputs={
             "QUERY": "text_input",
             "REQUEST_OUTPUT_LEN": "max_tokens",
+            "BAD_WORDS_DICT": "bad_words",
             "STOP_WORDS_DICT": "stop_words",
             "END_ID": "end_id",
             "PAD_ID": "pad_id",
@@ -155,6 +158,7 @@ STEPS = (
         outputs={
             "INPUT_ID": "_INPUT_ID",
             "REQUEST_INPUT_LEN": "_REQUEST_INPUT_LEN",
+            "BAD_WORDS_IDS": "_BAD_WORDS_IDS",
             "STOP_WORDS_IDS": "_STOP_WORDS_IDS",
             "REQUEST_OUTPUT_LEN": "_REQUEST_OUTPUT_LEN",
             "OUT_END_ID": "_PREPROCESSOR_END_ID",
@@ -170,6 +174,7 @@ STEPS = (
             "end_id": "_PREPROCESSOR_END_ID",
             "pad_id": "_PREPROCESSOR_PAD_ID",
             "stop_words_list": "_STOP_WORDS_IDS",
+            "bad_words_list": "_BAD_WORDS_IDS",
             "beam_width": "beam_width",
             "temperature": "temperature",
             "runtime_top_k": "top_k",

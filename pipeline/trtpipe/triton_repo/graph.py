@@ -23,11 +23,13 @@ class _Tensors:
 
 def check(configs: Mapping[str, mc.ModelConfig]) -> None:
     """Check every ensemble among ``configs`` (by model name). Raises ConfigError, with all problems at once."""
-    problems: list[TrtpipeError] = []
-    for config in configs.values():
-        if config.HasField("ensemble_scheduling"):
-            problems += _problems(config, configs)
-    raise_all(problems)
+    raise_all(problems(configs))
+
+
+def problems(configs: Mapping[str, mc.ModelConfig]) -> list[TrtpipeError]:
+    """Return what is wrong with the ensembles; a type of 0 is one that is not known, and fits any."""
+    ensembles = [config for config in configs.values() if config.HasField("ensemble_scheduling")]
+    return [problem for ensemble in ensembles for problem in _problems(ensemble, configs)]
 
 
 def _problems(ensemble: mc.ModelConfig, configs: Mapping[str, mc.ModelConfig]) -> list[TrtpipeError]:
@@ -51,7 +53,7 @@ def _check_inputs(step: mc.ModelEnsembling.Step, model: mc.ModelConfig, tensors:
             tensors.fault(f"the model has no input `{name}`", where, f"its inputs: {', '.join(inputs)}")
         elif source not in tensors.known:
             tensors.fault(f"nothing before this step gives `{source}`", where, f"check the source of `{name}`")
-        elif tensors.known[source] != inputs[name].data_type:
+        elif _differ(tensors.known[source], inputs[name].data_type):
             given, wanted = _type(tensors.known[source]), _type(inputs[name].data_type)
             tensors.fault(f"`{source}` is {given}, `{name}` takes {wanted}", where, "make the types agree")
     for name, tensor in inputs.items():
@@ -78,9 +80,13 @@ def _check_ends(ensemble: mc.ModelConfig, tensors: _Tensors) -> None:
     for output in ensemble.output:
         if output.name not in tensors.known:
             tensors.fault(f"no step gives the output `{output.name}`", ensemble.name, "connect it, or take it out")
-        elif tensors.known[output.name] != output.data_type:
+        elif _differ(tensors.known[output.name], output.data_type):
             given = _type(tensors.known[output.name])
             tensors.fault(f"`{output.name}` is made as {given}", ensemble.name, f"not as {_type(output.data_type)}")
+
+
+def _differ(one: int, other: int) -> bool:
+    return one != other and mc.TYPE_INVALID not in (one, other)
 
 
 def _type(value: int) -> str:

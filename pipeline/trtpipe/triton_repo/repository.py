@@ -17,9 +17,10 @@ import shutil
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
+from tokenizers import Tokenizer
 
 from trtpipe import core
-from trtpipe.core import digest
+from trtpipe.core import digest, token_bytes
 from trtpipe.core.artifacts import RECORD
 from trtpipe.core.runner import Making, Stage
 from trtpipe.errors import ConfigError
@@ -27,14 +28,16 @@ from trtpipe.triton_repo import configs, contract, pbtxt
 
 MODELS = Path(__file__).parent / "models"
 CHAT = Path(core.__file__).parent / "chat.py"
+TOKEN_BYTES = Path(token_bytes.__file__)
 CONTRACT = Path(contract.__file__)
+TEXT = (TOKEN_BYTES, MODELS / "detokenizer.py", MODELS / "answer.py")
 
 # The modules each model runs, beside its own folder under ``models``. They import each other by plain names.
 SHARED = {
-    "preprocessing": (CHAT, MODELS / "parameters.py"),
-    "tensorrt_llm": (CHAT, MODELS / "detokenizer.py", MODELS / "parameters.py"),
-    "postprocessing": (CHAT, MODELS / "detokenizer.py"),
-    "tensorrt_llm_bls": (CONTRACT, MODELS / "parameters.py"),
+    "preprocessing": (CHAT, TOKEN_BYTES, MODELS / "parameters.py"),
+    "tensorrt_llm": (CHAT, *TEXT, MODELS / "parameters.py"),
+    "postprocessing": (CHAT, TOKEN_BYTES),
+    "tensorrt_llm_bls": (CHAT, CONTRACT, *TEXT, MODELS / "parameters.py"),
 }
 VERSION = "1"
 # A release can be moved by copying its files; a folder without any would get lost on the way.
@@ -59,7 +62,7 @@ def stage(engine: Path, engine_digest: str, packaging: Packaging) -> Stage:
     return Stage(
         name="package",
         kind="release",
-        revision=2,
+        revision=3,
         inputs={"engine": engine_digest, "models": digest.of_value(_code())},
         parameters=packaging,
         versions={},
@@ -78,6 +81,7 @@ def modules(model: str) -> list[Path]:
 
 
 def _make(making: Making, engine: Path, packaging: Packaging) -> None:
+    _check_text(engine / "tokenizer.json")
     linked, copied = _link_tree(engine, making.folder / "engine")
     repository = making.folder / "model_repository"
     built = configs.build(configs.LocalEngine(packaging.execution_environment, packaging.template_date))
@@ -93,6 +97,14 @@ def _make(making: Making, engine: Path, packaging: Packaging) -> None:
     if copied:
         making.note(f"{copied} engine file(s) copied instead of linked: they are on another file system")
     making.figures |= {"models": sorted(built), "engine_files": linked + copied}
+
+
+def _check_text(tokenizer: Path) -> None:
+    """Raise ConfigError where the served models could not make text of the tokenizer's tokens."""
+    try:
+        token_bytes.TokenBytes(Tokenizer.from_file(str(tokenizer)))
+    except token_bytes.DecoderError as fault:
+        raise ConfigError(str(fault), where=str(tokenizer), fix="take a model with a tokenizer of that kind") from None
 
 
 def _link_tree(source: Path, target: Path) -> tuple[int, int]:

@@ -1,59 +1,80 @@
-"""From token ids to text, so that the chunks of a stream add up to the text of the whole answer.
+"""Cuts a growing answer where its text can be cut, so that the chunks of a stream add up to the text of the whole.
 
-The ids are cut into runs: the shortest run whose text does not end in the middle of a character, then the next.
-The text of an answer is the texts of its runs, one after the other. The engine sends only whole runs, so it makes
-no difference whether an answer is decoded in one response or in many, for any tokenizer and also for bytes that
-are no valid UTF-8.
+A run is the shortest row of tokens whose text stays the same whatever follows. Nearly every token is a run of its own;
+one that ends within a character waits for the next, which either goes on with the character or shows that it will
+never come. So invalid bytes wait for one token at most. Each response holds whole runs, and ``TokenBytes.text`` of each
+is the text of all, for any bytes.
 
-A copy of this module runs inside two of Triton's models: it needs nothing but a tokenizer.
+Copies of this module run inside Triton's models: it needs nothing but the bytes of the tokens.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import codecs
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from token_bytes import TokenBytes
 
-REPLACEMENT = "\ufffd"
-# A character has at most four bytes in UTF-8, so four failed ones are no beginning of any.
-LONGEST_CHARACTER_BYTES = 4
+_UTF8 = codecs.getincrementaldecoder("utf-8")
 
 
-class Tokenizer(Protocol):
-    """What is needed of a tokenizer; ``chat.ChatTokenizer`` has it."""
+@dataclass(frozen=True)
+class Run:
+    """``text``: what the ids read, with special tokens written out: nobody is shown those, but they can end it."""
 
-    def encode(self, text: str) -> list[int]: ...
-
-    def decode(self, ids: Sequence[int]) -> str: ...
-
-
-class Detokenizer:
-    """Decodes runs of ids as they read in the middle of a text: a leading space is kept."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        # Decoders strip the space in front of the first token, so every run gets a token in front of it.
-        self._anchor = tokenizer.encode("a")
-        self._anchor_length = len(tokenizer.decode(self._anchor))
-
-    def decode(self, run: Sequence[int]) -> str:
-        """Return the text of one run; special tokens have none."""
-        return self._tokenizer.decode([*self._anchor, *run])[self._anchor_length :]
-
-    def text(self, ids: Iterable[int]) -> str:
-        """Return the text of an answer, or of whole runs of it."""
-        texts = []
-        run: list[int] = []
-        for token in ids:
-            run.append(token)
-            text = self.decode(run)
-            if is_whole(text):
-                texts.append(text)
-                run = []
-        return "".join([*texts, self.decode(run)])
+    ids: list[int]
+    text: str
 
 
-def is_whole(text: str) -> bool:
-    """True where ``text`` does not end with a character whose last bytes may still come."""
-    return not text.endswith(REPLACEMENT) or text.endswith(REPLACEMENT * LONGEST_CHARACTER_BYTES)
+class Runs:
+    """Takes one token after the other; the work for each does not grow with the answer."""
+
+    def __init__(self, table: TokenBytes) -> None:
+        self._table = table
+        self._decoder = _UTF8("replace")
+        self._begin()
+
+    def add(self, token: int) -> list[Run]:
+        """Take a token and return the runs that it ends: none, one or two."""
+        ended = []
+        piece = self._table.of(token)
+        if piece and not self._goes_on(piece):
+            ended = self.finish()
+        self._ids.append(token)
+        self._texts.append(self._decoder.decode(piece) if piece else self._table.written(token).decode())
+        if not self._incomplete():
+            ended.append(self._end())
+        return ended
+
+    def finish(self) -> list[Run]:
+        """Return what still waits, with U+FFFD for a character that did not come to its end."""
+        if not self._ids:
+            return []
+        self._texts.append(self._decoder.decode(b"", final=True))
+        return [self._end()]
+
+    def _goes_on(self, piece: bytes) -> bool:
+        """True where ``piece`` begins with what an incomplete character waits for, and where none waits."""
+        incomplete = self._incomplete()
+        if not incomplete:
+            return True
+        try:
+            _UTF8("strict").decode(incomplete + piece[:1])
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    def _incomplete(self) -> bytes:
+        """Return the bytes of the last character where more may follow: three at most."""
+        return self._decoder.getstate()[0]
+
+    def _end(self) -> Run:
+        run = Run(self._ids, "".join(self._texts))
+        self._begin()
+        return run
+
+    def _begin(self) -> None:
+        self._ids: list[int] = []
+        self._texts: list[str] = []

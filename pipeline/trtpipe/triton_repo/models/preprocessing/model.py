@@ -10,7 +10,8 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 from chat import ChatError, ChatTokenizer
 from parameters import RequestError, refuse_unknown
-from prompt import encode, stop_words_list
+from prompt import encode, word_lists
+from token_bytes import TokenBytes
 
 
 class TritonPythonModel:
@@ -21,6 +22,7 @@ class TritonPythonModel:
         folder = Path(args["model_repository"]) / parameters["tokenizer_dir"]["string_value"]
         date = parameters["template_date"]["string_value"]
         self.tokenizer = ChatTokenizer.load(folder.resolve(), date=date)
+        self.table = TokenBytes(self.tokenizer.tokenizer)
 
     def execute(self, requests: list[Any]) -> list[Any]:
         return [self._respond(request) for request in requests]
@@ -42,7 +44,8 @@ class TritonPythonModel:
         return {
             "INPUT_ID": ids,
             "REQUEST_INPUT_LEN": [len(ids)],
-            "STOP_WORDS_IDS": stop_words_list(_texts(request, "STOP_WORDS_DICT"), self.tokenizer),
+            "BAD_WORDS_IDS": word_lists(_texts(request, "BAD_WORDS_DICT"), self.table),
+            "STOP_WORDS_IDS": word_lists(_texts(request, "STOP_WORDS_DICT"), self.table),
             "REQUEST_OUTPUT_LEN": [_number(request, "REQUEST_OUTPUT_LEN", default=0)],
             "OUT_END_ID": [_number(request, "END_ID", default=min(self.tokenizer.eos_ids, default=-1))],
             "OUT_PAD_ID": [_number(request, "PAD_ID", default=self.tokenizer.pad_id)],

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chat import ChatTokenizer
+    from token_bytes import TokenBytes
 
 
 def encode(text: str, tokenizer: ChatTokenizer) -> list[int]:
@@ -46,12 +47,12 @@ def _messages(text: str) -> list[dict[str, Any]] | None:
     return messages
 
 
-def stop_words_list(words: Sequence[str], tokenizer: ChatTokenizer) -> list[list[int]]:
+def word_lists(words: Sequence[str], table: TokenBytes) -> list[list[int]]:
     """Return TensorRT-LLM's two rows: the ids of all words, then where each word ends, filled up with -1."""
     ids: list[int] = []
     ends: list[int] = []
     for word in words:
         if word:
-            ids += tokenizer.encode(word)
+            ids += table.spell(word)
             ends.append(len(ids))
     return [ids, ends + [-1] * (len(ids) - len(ends))]

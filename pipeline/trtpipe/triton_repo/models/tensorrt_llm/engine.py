@@ -17,10 +17,10 @@ import torch.utils.dlpack
 import triton_python_backend_utils as pb_utils
 from answer import Answer
 from chat import ChatTokenizer
-from detokenizer import Detokenizer
 from engine_metrics import EngineMetrics
 from generation import Generation, Limits
 from reply import Reply
+from token_bytes import TokenBytes
 from vllm import AsyncEngineArgs, SamplingParams
 from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine.async_llm import AsyncLLM
@@ -42,7 +42,7 @@ class Engine:
         self._model = model
         self._arguments = AsyncEngineArgs(model=str(folder), **arguments)
         self._tokenizer = ChatTokenizer.load(folder)
-        self._detokenizer = Detokenizer(self._tokenizer)
+        self._table = TokenBytes(self._tokenizer.tokenizer)
         self._metrics = EngineMetrics(model, version)
         self._active: dict[asyncio.Task[None], Reply] = {}
         self._numbers = itertools.count()
@@ -144,13 +144,13 @@ class Engine:
 
     async def _generate(self, reply: Reply, generation: Generation) -> None:
         answer = Answer(
-            self._tokenizer,
-            self._detokenizer,
-            [self._tokenizer.decode(word) for word in generation.stop_words],
+            self._table,
+            [self._table.written_text(word) for word in generation.stop_words],
+            generation.answer_tokens_min,
         )
         collected: list[int] = []
         stream = self._llm.generate(
-            {"prompt_token_ids": generation.prompt_ids}, _sampling(generation), str(next(self._numbers))
+            {"prompt_token_ids": generation.prompt_ids}, self._sampling(generation), str(next(self._numbers))
         )
         async with aclosing(stream):
             async for output in stream:
@@ -162,6 +162,20 @@ class Engine:
                     reply.send(collected)
                     collected = []
         reply.finish([*collected, *answer.finish()])
+
+    def _sampling(self, generation: Generation) -> SamplingParams:
+        return SamplingParams(
+            max_tokens=generation.answer_tokens_max,
+            min_tokens=generation.answer_tokens_min,
+            # The ending tokens are the request's own; vLLM would add the model's to them.
+            ignore_eos=True,
+            stop_token_ids=sorted(generation.end_ids),
+            # vLLM makes ids of them again, in the middle of a text and after a space.
+            bad_words=[self._table.written_text(word) for word in generation.bad_words],
+            detokenize=False,
+            output_kind=RequestOutputKind.DELTA,
+            **generation.sampling,
+        )
 
     async def _watch(self) -> None:
         """Pass cancellations on to the engine, and notice its death also when nobody asks it anything."""
@@ -186,15 +200,3 @@ class Engine:
 def _break_off(task: asyncio.Task[None], reply: Reply) -> None:
     reply.unwanted = True
     task.cancel()
-
-
-def _sampling(generation: Generation) -> SamplingParams:
-    return SamplingParams(
-        max_tokens=generation.answer_tokens_max,
-        # The ending tokens are the request's own; vLLM would add the model's to them.
-        ignore_eos=True,
-        stop_token_ids=sorted(generation.end_ids),
-        detokenize=False,
-        output_kind=RequestOutputKind.DELTA,
-        **generation.sampling,
-    )

@@ -24,14 +24,17 @@ class Limits:
 class Generation:
     """One prompt with everything that decides its answer.
 
-    ``end_ids``: the tokens that end the answer. ``stop_words``: id sequences whose text ends it.
+    ``end_ids``: the tokens that end the answer. ``stop_words``: id sequences whose text ends it; ``bad_words``: those
+    that never come. Before ``answer_tokens_min`` tokens neither an ending token nor a stop word ends it.
     ``sampling``: keyword arguments of vLLM's SamplingParams.
     """
 
     prompt_ids: list[int]
+    answer_tokens_min: int
     answer_tokens_max: int
     end_ids: frozenset[int]
     stop_words: list[list[int]]
+    bad_words: list[list[int]]
     streaming: bool
     sampling: dict[str, Any]
 
@@ -49,11 +52,13 @@ def read(values: Values, limits: Limits) -> Generation:
         )
     return Generation(
         prompt_ids=prompt_ids,
+        answer_tokens_min=_answer_tokens_min(values, answer_tokens_max),
         answer_tokens_max=answer_tokens_max,
         end_ids=_end_ids(values, limits),
-        stop_words=_stop_words(values, limits),
+        stop_words=_words("stop_words_list", values, limits),
+        bad_words=_words("bad_words_list", values, limits),
         streaming=bool(_scalar(values, "streaming", False)),
-        sampling=_sampling(values, answer_tokens_max),
+        sampling=_sampling(values),
     )
 
 
@@ -96,15 +101,15 @@ def _end_ids(values: Values, limits: Limits) -> frozenset[int]:
     return frozenset({end_id})
 
 
-def _stop_words(values: Values, limits: Limits) -> list[list[int]]:
-    """Read the two rows of stop_words_list: all ids one after the other, then where each word ends (-1: no more)."""
-    flat = values.get("stop_words_list", [])
+def _words(name: str, values: Values, limits: Limits) -> list[list[int]]:
+    """Read the two rows of a list of words: all ids one after the other, then where each word ends (-1: no more)."""
+    flat = values.get(name, [])
     ids, ends = flat[: len(flat) // 2], [end for end in flat[len(flat) // 2 :] if end >= 0]
     words = [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     if not all(words) or (ends and ends[-1] > len(ids)):
-        raise RequestError("stop_words_list is damaged: the second row must hold rising ends within the first")
+        raise RequestError(f"{name} is damaged: the second row must hold rising ends within the first")
     for word in words:
-        _check_ids("stop_words_list", word, limits)
+        _check_ids(name, word, limits)
     return words
 
 
@@ -114,15 +119,18 @@ def _check_ids(name: str, ids: list[int], limits: Limits) -> None:
             raise RequestError(f"{name}: {token} is no token; ids are 0 to {limits.vocabulary - 1}")
 
 
-def _sampling(values: Values, answer_tokens_max: int) -> dict[str, Any]:
+def _answer_tokens_min(values: Values, answer_tokens_max: int) -> int:
+    wanted = int(_scalar(values, "min_tokens", 0))
+    if not 0 <= wanted <= answer_tokens_max:
+        raise RequestError(f"min_tokens is {wanted}; it must be 0 to {answer_tokens_max} (max_tokens)")
+    return wanted
+
+
+def _sampling(values: Values) -> dict[str, Any]:
     if (beam_width := _scalar(values, "beam_width", 1)) != 1:
         raise RequestError(f"beam_width is {beam_width}; this engine serves 1 only")
-    min_tokens = _scalar(values, "min_tokens", 0)
-    if not 0 <= min_tokens <= answer_tokens_max:
-        raise RequestError(f"min_tokens is {min_tokens}; it must be 0 to {answer_tokens_max} (max_tokens)")
     return {
         **_randomness(values),
-        "min_tokens": min_tokens,
         "repetition_penalty": _within(values, "repetition_penalty", 1.0, lowest=0.01, highest=100.0),
         "presence_penalty": _within(values, "presence_penalty", 0.0, lowest=-2.0, highest=2.0),
         "frequency_penalty": _within(values, "frequency_penalty", 0.0, lowest=-2.0, highest=2.0),

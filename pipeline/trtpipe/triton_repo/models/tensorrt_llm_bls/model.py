@@ -8,14 +8,18 @@ from __future__ import annotations
 import json
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
+from answer import Answer
 from cancellation import stop
+from chat import ChatTokenizer
 from contract import BLS, STEPS
 from parameters import RequestError, refuse_unknown
-from steps import StepError, Tensors, call, copy, joined, stream
+from steps import StepError, Tensors, answer_of, call, copy, ids_of, stream
+from token_bytes import TokenBytes
 
 # Each request holds a thread, which only waits; more than this wait their turn.
 REQUESTS_MAX = 256
@@ -25,6 +29,9 @@ class TritonPythonModel:
     """What Triton's Python backend calls."""
 
     def initialize(self, args: dict[str, str]) -> None:
+        parameters = json.loads(args["model_config"])["parameters"]
+        folder = Path(args["model_repository"]) / parameters["tokenizer_dir"]["string_value"]
+        self.table = TokenBytes(ChatTokenizer.load(folder.resolve()).tokenizer)
         self.threads = ThreadPoolExecutor(REQUESTS_MAX, thread_name_prefix="request")
 
     def execute(self, requests: list[Any]) -> None:
@@ -33,6 +40,7 @@ class TritonPythonModel:
             try:
                 refuse_unknown(json.loads(request.parameters() or "{}"))
                 tensors = copy(request, [tensor.name for tensor in BLS.inputs])
+                _check_beams(tensors)
             except Exception as fault:  # a request that gets no answer would hang its client for ever
                 refused = isinstance(fault, RequestError)
                 _fail(sender, str(fault) if refused else repr(fault), pb_utils.TritonError.INVALID_ARG)
@@ -60,19 +68,36 @@ class TritonPythonModel:
         in_pieces = bool(tensors.get("stream", False))
         tensors["stream"] = np.array([[True]])
         engine_id = str(uuid.uuid4())  # one of our own, because clients may choose equal ones
-        kept: list[Tensors] = []
-        cancelled = False
+        answer = Answer(self.table, _texts(tensors, "stop_words"), _number(tensors, "min_tokens", 0))
+        ids: list[int] = []
+        sent = ended = cancelled = False
         for produced in stream(engine, tensors, engine_id):
-            if cancelled:
+            if ended:
                 continue  # a stopped answer is read to its end, because Triton keeps what nobody has read
-            if in_pieces:
-                _send(sender, call(postprocessing, produced))
-            else:
-                kept.append(produced)
-            if cancelled := sender.is_cancelled():
+            ids += answer.add(ids_of(produced))
+            if in_pieces and ids:
+                _send(sender, call(postprocessing, answer_of(ids)))
+                ids, sent = [], True
+            cancelled = sender.is_cancelled()
+            if ended := cancelled or answer.stopped:
                 stop(engine_id)
-        if kept and not cancelled:
-            _send(sender, call(postprocessing, joined(kept)))
+        ids += answer.finish()
+        if not cancelled and (ids or not sent):
+            _send(sender, call(postprocessing, answer_of(ids)))
+
+
+def _check_beams(tensors: Tensors) -> None:
+    if (beams := _number(tensors, "beam_width", 1)) != 1:
+        raise RequestError(f"beam_width is {beams}; this model serves 1 only")
+
+
+def _texts(tensors: Tensors, name: str) -> list[str]:
+    """Return texts that preprocessing has found to be UTF-8; none where the client gave none."""
+    return [text.decode() for text in tensors[name].flatten()] if name in tensors else []
+
+
+def _number(tensors: Tensors, name: str, default: int) -> int:
+    return int(tensors[name].flatten()[0]) if name in tensors else default
 
 
 def _send(sender: Any, tensors: Tensors) -> None:

@@ -44,13 +44,17 @@ def stream(step: Step, tensors: Tensors, request_id: str) -> Iterator[Tensors]:
         yield _outputs(step, response)
 
 
-def joined(answers: Sequence[Tensors]) -> Tensors:
-    """Return the engine's responses to one request as one: ids [1, beams, n] one after the other, lengths added."""
+def ids_of(answer: Tensors) -> list[int]:
+    """Return the ids of one response of the engine: [1, 1, n], as far as its length [1, 1] says."""
+    ids: list[int] = answer["_TOKENS_BATCH"][0, 0, : answer["_SEQUENCE_LENGTH"][0, 0]].tolist()
+    return ids
+
+
+def answer_of(ids: Sequence[int]) -> Tensors:
+    """Return ids as a response of the engine."""
     return {
-        "_TOKENS_BATCH": np.concatenate([answer["_TOKENS_BATCH"] for answer in answers], axis=2),
-        "_SEQUENCE_LENGTH": np.asarray(
-            np.sum([answer["_SEQUENCE_LENGTH"] for answer in answers], axis=0, dtype=np.int32)
-        ),
+        "_TOKENS_BATCH": np.array([[list(ids)]], dtype=np.int32),
+        "_SEQUENCE_LENGTH": np.array([[len(ids)]], dtype=np.int32),
     }
 
 

@@ -1,0 +1,141 @@
+"""The parameters of the engine model for TensorRT-LLM 1.2.1: every one that its C++ backend reads, with a value.
+
+Source: ``tensorrt_llm/config.pbtxt`` and ``triton_backend/inflight_batcher_llm/src/model_instance_state.cc`` of
+NVIDIA/TensorRT-LLM. The backend reads texts; one that it can't read as a number or a truth value counts as not given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+TRUTH = {"true": True, "false": False}
+# The key of the backend for each field that has another name there.
+KEYS = {
+    "engine_folder": "gpt_model_path",
+    "tokenizer_folder": "tokenizer_dir",
+    "beam_width_max": "max_beam_width",
+    "kv_memory_share": "kv_cache_free_gpu_mem_fraction",
+    "kv_reuse": "enable_kv_cache_reuse",
+    "kv_host_bytes": "kv_cache_host_memory_bytes",
+    "chunked_context": "enable_chunked_context",
+    "scheduler_policy": "batch_scheduler_policy",
+}
+# The same for every engine: the backend's own defaults, written down so that a new release can't change them unseen.
+FIXED = {
+    "gpt_model_type": "inflight_fused_batching",
+    "FORCE_CPU_ONLY_INPUT_TENSORS": "no",
+    "executor_worker_path": "/opt/tritonserver/backends/tensorrtllm/trtllmExecutorWorker",
+    "kv_cache_onboard_blocks": "true",
+    "cancellation_check_period_ms": "100",
+    "stats_check_period_ms": "100",
+    "iter_stats_max_iterations": "1000",
+    "request_stats_max_iterations": "0",
+    "normalize_log_probs": "true",
+    "num_nodes": "1",
+    "lora_cache_optimal_adapter_size": "8",
+    "lora_cache_max_adapter_size": "64",
+    "lora_cache_gpu_memory_fraction": "0.05",
+    "lora_cache_host_memory_bytes": "1073741824",
+    "gpu_weights_percent": "1.0",
+    "enable_context_fmha_fp32_acc": "false",
+    "multi_block_mode": "true",
+    "cuda_graph_mode": "false",
+    "cuda_graph_cache_size": "0",
+    "speculative_decoding_fast_logits": "false",
+    # Not the default: an answer would begin with its prompt, which the local engine's does not.
+    "exclude_input_in_output": "true",
+    # Read outside of any try block: the model does not load where one of the two, or tokenizer_dir, is missing.
+    "guided_decoding_backend": "",
+    "xgrammar_tokenizer_info_path": "",
+}
+# The values that the backend can read, for the keys that are no free text. Another one counts as not given.
+TRUTHS = [
+    "kv_cache_onboard_blocks",
+    "exclude_input_in_output",
+    "normalize_log_probs",
+    "enable_kv_cache_reuse",
+    "enable_chunked_context",
+    "enable_context_fmha_fp32_acc",
+    "multi_block_mode",
+    "cuda_graph_mode",
+    "speculative_decoding_fast_logits",
+]
+NUMBERS = [
+    "max_beam_width",
+    "kv_cache_free_gpu_mem_fraction",
+    "cross_kv_cache_fraction",
+    "kv_cache_host_memory_bytes",
+    "max_tokens_in_paged_kv_cache",
+    "sink_token_length",
+    "cancellation_check_period_ms",
+    "stats_check_period_ms",
+    "iter_stats_max_iterations",
+    "request_stats_max_iterations",
+    "num_nodes",
+    "lora_cache_optimal_adapter_size",
+    "lora_cache_max_adapter_size",
+    "lora_cache_gpu_memory_fraction",
+    "lora_cache_host_memory_bytes",
+    "gpu_weights_percent",
+    "cuda_graph_cache_size",
+]
+CHOICES = {
+    "gpt_model_type": ("inflight_fused_batching", "inflight_batching", "V1"),
+    "batch_scheduler_policy": ("guaranteed_no_evict", "max_utilization"),
+    "decoding_mode": ("top_k", "top_p", "top_k_top_p", "beam_search", "medusa", "redrafter", "lookahead", "eagle"),
+    "guided_decoding_backend": ("", "xgrammar"),
+}
+MANDATORY = ("gpt_model_type", "gpt_model_path")
+# Read by the backend, and in no template.
+UNWRITTEN = ("recv_poll_period_ms", "secondary_offload_min_priority")
+MUST_EXIST = ("tokenizer_dir", "guided_decoding_backend", "xgrammar_tokenizer_info_path")
+# Keys of the template that have no value for "none": leaving them out is how the backend is told so.
+LEFT_OUT = {
+    "encoder_model_path": "only for encoder-decoder models",
+    "cross_kv_cache_fraction": "only for encoder-decoder models",
+    "max_tokens_in_paged_kv_cache": "the KV cache is sized by its share of the memory",
+    "max_attention_window_size": "the whole sequence",
+    "sink_token_length": "no attention sinks",
+    "enable_trt_overlap": "deprecated and without effect",
+    "gpu_device_ids": "the GPUs that the launcher shows to each rank",
+    "participant_ids": "only where ranks are spawned beforehand",
+    "lora_prefetch_dir": "a text is taken for a folder, an empty one too",
+    "lookahead_window_size": "only for lookahead decoding",
+    "lookahead_ngram_size": "only for lookahead decoding",
+    "lookahead_verification_set_size": "only for lookahead decoding",
+    "medusa_choices": "only for Medusa",
+    "eagle_choices": "only for EAGLE",
+}
+
+
+@dataclass(frozen=True)
+class EngineParameters:
+    """What differs between engines. Folders are seen from the model's own folder or absolute."""
+
+    engine_folder: str
+    tokenizer_folder: str
+    beam_width_max: int
+    kv_memory_share: float
+    kv_reuse: bool
+    kv_host_bytes: int
+    chunked_context: bool
+    scheduler_policy: Literal["guaranteed_no_evict", "max_utilization"]
+
+    def texts(self) -> dict[str, str]:
+        """Return every parameter as the backend reads it."""
+        own = {KEYS[field.name]: _text(getattr(self, field.name)) for field in fields(self)}
+        mode = {"decoding_mode": "top_k_top_p" if self.beam_width_max == 1 else "beam_search"}
+        return dict(sorted((FIXED | own | mode).items()))
+
+    @classmethod
+    def read(cls, parameters: Mapping[str, str]) -> EngineParameters:
+        """Read back what ``texts`` has written. Raises KeyError or ValueError where it is not that."""
+        readers: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": TRUTH.__getitem__}
+        values = {field.name: readers.get(str(field.type), str)(parameters[KEYS[field.name]]) for field in fields(cls)}
+        return cls(**values)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

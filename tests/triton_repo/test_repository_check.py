@@ -1,0 +1,197 @@
+"""Repositories made elsewhere: each fault is named with file and line, all at once."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from served_engines import ENGINES, TENSORRT_LLM
+from trtpipe.errors import ConfigError, TrtpipeError
+from trtpipe.triton_repo import configs, pbtxt, repository_check
+
+
+@pytest.fixture
+def repository(tmp_path):
+    return write(tmp_path, TENSORRT_LLM)
+
+
+def write(folder, engine):
+    for name, config in configs.build(engine).items():
+        version = folder / name / "1"
+        version.mkdir(parents=True)
+        (folder / name / "config.pbtxt").write_text(pbtxt.render(config))
+        if config.backend == "python":
+            (version / "model.py").write_text("")
+    return folder
+
+
+def edit(repository, model, old, new):
+    path = repository / model / "config.pbtxt"
+    text = path.read_text()
+    assert re.search(old, text), old
+    path.write_text(re.sub(old, new, text, count=1))
+
+
+def faults(repository):
+    with pytest.raises(TrtpipeError) as caught:
+        repository_check.check(repository)
+    return {Path(fault.where or "").relative_to(repository).as_posix(): fault.what for fault in caught.value.each()}
+
+
+def line_of(repository, model, text):
+    lines = (repository / model / "config.pbtxt").read_text().splitlines()
+    return f"{model}/config.pbtxt:{next(number for number, line in enumerate(lines, 1) if text in line)}"
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_generated_repositories_are_in_order(tmp_path, kind):
+    write(tmp_path / "model_repository", ENGINES[kind])
+
+    assert len(repository_check.check(tmp_path)) == len(repository_check.check(tmp_path / "model_repository")) == 5
+
+
+def test_placeholders_in_fields_of_any_kind_are_all_named(repository):
+    """Case O-35: in numbers and types, where Triton can't even parse the file; case O-36: in texts it needs."""
+    edit(repository, "tensorrt_llm", "max_batch_size: 64", "max_batch_size: ${triton_max_batch_size}")
+    edit(repository, "tensorrt_llm", 'backend: "tensorrtllm"', 'backend: "${triton_backend}"')
+    edit(repository, "tensorrt_llm", "decoupled: true", "decoupled: ${decoupled_mode}")
+    edit(repository, "ensemble", '(context_logits"\\s*data_type: )TYPE_FP32', r"\1${logits_datatype}")
+    found = faults(repository)
+
+    assert {where: re.findall(r"\$\{\w+\}", what) for where, what in found.items()} == {
+        "tensorrt_llm/config.pbtxt:2": ["${triton_max_batch_size}"],
+        line_of(repository, "tensorrt_llm", "triton_backend"): ["${triton_backend}"],
+        line_of(repository, "tensorrt_llm", "decoupled"): ["${decoupled_mode}"],
+        line_of(repository, "ensemble", "logits_datatype"): ["${logits_datatype}"],
+    }
+
+
+def test_a_placeholder_in_a_comment_is_none(repository):
+    edit(repository, "postprocessing", "name:", "# ${later}\nname:")
+
+    assert repository_check.check(repository)
+
+
+def test_missing_models_versions_and_code_are_named(repository):
+    (repository / "postprocessing" / "1" / "model.py").unlink()
+    (repository / "preprocessing" / "1").rename(repository / "preprocessing" / "one")
+    (repository / "tensorrt_llm_bls").rename(repository / "other")
+    found = faults(repository)
+
+    assert found["postprocessing/1"] == "the version has no model.py"
+    assert found["preprocessing"] == "the model has no version"
+    assert found["tensorrt_llm_bls"] == "the model tensorrt_llm_bls is missing"
+    assert "called `tensorrt_llm_bls`" in found["other/config.pbtxt:1"]
+
+
+@pytest.mark.parametrize("key", ["gpt_model_type", "tokenizer_dir", "xgrammar_tokenizer_info_path"])
+def test_a_missing_parameter_is_named(repository, key):
+    edit(repository, "tensorrt_llm", rf'parameters {{\s*key: "{key}"[^}}]*}}\s*}}\n', "")
+
+    assert faults(repository) == {"tensorrt_llm/config.pbtxt:1": f"the parameter `{key}` is missing"}
+
+
+def test_a_parameter_that_nothing_reads_is_an_error(repository):
+    """Case O-37: the value would have no effect, without a word."""
+    edit(repository, "tensorrt_llm", "kv_cache_free_gpu_mem_fraction", "kv_cache_free_gpu_memory_fraction")
+
+    where = line_of(repository, "tensorrt_llm", "memory_fraction")
+    with pytest.raises(ConfigError, match="no parameter `kv_cache_free_gpu_memory_fraction`") as caught:
+        repository_check.check(repository)
+    assert (caught.value.where, caught.value.fix) == (
+        str(repository / where),
+        "did you mean `kv_cache_free_gpu_mem_fraction`?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("enable_kv_cache_reuse", "yes"),
+        ("max_beam_width", "one"),
+        ("batch_scheduler_policy", "max_utilisation"),
+        ("gpt_model_type", "inflight"),
+    ],
+)
+def test_values_that_the_backend_can_not_read_are_named(repository, key, value):
+    edit(repository, "tensorrt_llm", rf'(key: "{key}"\s*value {{\s*string_value: )"[^"]*"', rf'\1"{value}"')
+
+    assert faults(repository) == {
+        line_of(repository, "tensorrt_llm", key): f"{key} is '{value}', which the backend can't read"
+    }
+
+
+@pytest.mark.parametrize(("backend", "accepted"), [("tensorrtllm", True), ("python", False)])
+def test_a_list_of_windows_is_for_the_backend_that_takes_one(repository, backend, accepted):
+    """Case O-39."""
+    window = 'parameters { key: "max_attention_window_size" value { string_value: "8192,4096" } }\n'
+    edit(repository, "tensorrt_llm", "parameters {", window + "parameters {")
+    edit(repository, "tensorrt_llm", 'backend: "tensorrtllm"', f'backend: "{backend}"')
+    (repository / "tensorrt_llm" / "1" / "model.py").write_text("")
+
+    if accepted:
+        assert repository_check.check(repository)
+    else:
+        assert list(faults(repository).values()) == [
+            "max_attention_window_size is a list, which the backend python does not take"
+        ]
+
+
+def test_wrong_types_dims_and_tensors_of_other_releases_are_named(repository):
+    edit(repository, "tensorrt_llm", '(name: "seed"\\s*data_type: )TYPE_UINT64', r"\1TYPE_INT64")
+    edit(repository, "tensorrt_llm", '(name: "stop_words_list"[^}]*dims: )2', r"\g<1>3")
+    edit(repository, "tensorrt_llm", '"min_tokens"', '"min_length"')
+    edit(repository, "tensorrt_llm", '(name: "lora_config"[^}]*)  optional: true\\n', r"\1")
+    edit(repository, "postprocessing", '(name: "SEQUENCE_LENGTH"\\s*data_type: )TYPE_INT32', r"\1TYPE_INT64")
+    found = faults(repository)
+
+    assert found[line_of(repository, "tensorrt_llm", '"seed"')] == "`seed` is INT64"
+    assert found[line_of(repository, "tensorrt_llm", '"stop_words_list"')] == "`stop_words_list` has dims [3, -1]"
+    assert "no tensor `min_length`" in found[line_of(repository, "tensorrt_llm", '"min_length"')]
+    assert found[line_of(repository, "tensorrt_llm", '"lora_config"')] == "`lora_config` is not optional"
+    assert found[line_of(repository, "postprocessing", '"SEQUENCE_LENGTH"')] == "`SEQUENCE_LENGTH` is INT64"
+
+
+def test_logits_may_be_of_half_precision(repository):
+    for model in ("tensorrt_llm", "ensemble"):
+        for name in ("context_logits", "generation_logits"):
+            edit(repository, model, f'(name: "{name}"\\s*data_type: )TYPE_FP32', r"\1TYPE_FP16")
+
+    assert repository_check.check(repository)
+
+
+def test_modes_that_do_not_agree_are_named(repository):
+    edit(repository, "tensorrt_llm_bls", "decoupled: true", "decoupled: false")
+    where = line_of(repository, "tensorrt_llm_bls", "decoupled")
+
+    assert faults(repository) == {where: "decoupled is false here and true in tensorrt_llm"}
+
+
+def test_an_ensemble_that_takes_more_than_its_steps_is_named(repository):
+    edit(repository, "ensemble", "max_batch_size: 1", "max_batch_size: 8")
+    with pytest.raises(TrtpipeError, match="max_batch_size is 8, that of the step preprocessing is 1"):
+        repository_check.check(repository)
+
+
+def test_a_map_that_does_not_fit_is_named_with_its_line(repository):
+    edit(repository, "ensemble", 'key: "QUERY"', 'key: "QUERRY"')
+    with pytest.raises(TrtpipeError) as caught:
+        repository_check.check(repository)
+    wheres = {fault.what: Path(fault.where).relative_to(repository).as_posix() for fault in caught.value.each()}
+
+    assert wheres["ensemble: step preprocessing: the model has no input `QUERRY`"] == line_of(
+        repository, "ensemble", "QUERRY"
+    )
+    assert "ensemble: step preprocessing: the required input `QUERY` is not connected" in wheres
+
+
+def test_a_file_that_is_no_config_is_named_with_its_line(repository):
+    edit(repository, "ensemble", "max_batch_size: 1", "max_batch_sise: 1")
+
+    where = line_of(repository, "ensemble", "max_batch_sise")
+    assert "max_batch_sise" in faults(repository)[where]
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(ConfigError, match="no such folder"):
+        repository_check.check(tmp_path / "none")
