@@ -9,7 +9,7 @@ import click
 from trtpipe.cli.common import Options, common
 
 if TYPE_CHECKING:
-    from trtpipe.triton_repo.client import Model
+    from trtpipe.triton_repo.exchange import Model
 
 
 @click.command(short_help="Ask the served model.")
