@@ -32,6 +32,10 @@ class AsyncClient:
     async def close(self) -> None:
         await self._route.close()
 
+    async def is_ready(self) -> bool:
+        """True where the server answers requests for the model."""
+        return await self._route.is_ready(self.model)
+
     async def generate(
         self,
         prompt: Prompt,

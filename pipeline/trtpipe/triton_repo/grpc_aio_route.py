@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 import grpc.aio
+from tritonclient.grpc import service_pb2 as messages
 from tritonclient.grpc.service_pb2_grpc import GRPCInferenceServiceStub
 
 from trtpipe.triton_repo import grpc_messages
@@ -25,6 +26,14 @@ class GrpcAioRoute:
 
     async def close(self) -> None:
         await self._channel.close()
+
+    async def is_ready(self, model: str) -> bool:
+        stub = GRPCInferenceServiceStub(self._channel)
+        try:
+            answer = await stub.ModelReady(messages.ModelReadyRequest(name=model), timeout=CONNECT_LIMIT_S)
+        except grpc.RpcError:
+            return False
+        return bool(answer.ready)
 
     async def texts(
         self, model: str, inputs: dict[str, Any], *, request_id: str, stream: bool, time_limit_s: float, retry_s: float

@@ -27,6 +27,13 @@ class HttpAioRoute:
     async def close(self) -> None:
         await self._http.aclose()
 
+    async def is_ready(self, model: str) -> bool:
+        try:
+            response = await self._http.get(f"{self._url}/v2/models/{model}/ready", timeout=CONNECT_LIMIT_S)
+        except httpx.TransportError:
+            return False
+        return response.is_success
+
     async def texts(
         self, model: str, inputs: dict[str, Any], *, request_id: str, stream: bool, time_limit_s: float, retry_s: float
     ) -> AsyncGenerator[str, None]:

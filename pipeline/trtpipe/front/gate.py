@@ -1,0 +1,105 @@
+"""What every request passes: an id, the API key, a place among those in flight, and its line in the log.
+
+The log has lengths, times and ids; never the text of a prompt or an answer.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import re
+import time
+import traceback
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from starlette.datastructures import Headers, MutableHeaders
+
+from trtpipe.front.errors import ApiError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from trtpipe.front.settings import Served
+
+log = logging.getLogger("trtpipe.front")
+REQUEST_ID = "x-request-id"
+# A client's own id is kept where it can stand in a header and in a line of a log.
+PLAIN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+OPEN_PATHS = ("/health",)
+
+
+class Gate:
+    """``scope["state"]`` gets ``request_id`` and ``facts``, which end up in the log."""
+
+    def __init__(self, app: ASGIApp, served: Served) -> None:
+        self._app = app
+        self._served = served
+        self._in_flight = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        given = headers.get(REQUEST_ID, "")
+        request_id = given if PLAIN_ID.fullmatch(given) else uuid.uuid4().hex
+        facts: dict[str, Any] = {}
+        scope["state"] = {**scope.get("state", {}), "request_id": request_id, "facts": facts}
+        started = time.monotonic()
+        status = 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)[REQUEST_ID] = request_id
+            await send(message)
+
+        self._in_flight += 1
+        try:
+            refused = self._refusal(scope["path"], headers)
+            await (refused.response() if refused else self._app)(scope, receive, answer)
+        except Exception as fault:
+            # Neither the client nor the log gets the message: it may hold text of the request.
+            facts["fault"] = type(fault).__name__
+            facts["at"] = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(fault.__traceback__)]
+            if not status:
+                failed = ApiError(500, "internal error", kind="server_error", code="internal_error")
+                await failed.response()(scope, receive, answer)
+        finally:
+            self._in_flight -= 1
+            self._write(scope, request_id, status, facts, started)
+
+    def _refusal(self, path: str, headers: Headers) -> ApiError | None:
+        if path in OPEN_PATHS:
+            return None
+        key = self._served.api_key
+        if key is not None and not hmac.compare_digest(
+            headers.get("authorization", "").encode(), f"Bearer {key}".encode()
+        ):
+            return ApiError(401, "the API key is missing or wrong", code="invalid_api_key")
+        if self._in_flight > self._served.limits.requests_in_flight:
+            return ApiError(
+                429,
+                f"{self._served.limits.requests_in_flight} requests are being served; try again",
+                kind="rate_limit_error",
+                code="too_many_requests",
+            )
+        return None
+
+    @staticmethod
+    def _write(scope: Scope, request_id: str, status: int, facts: dict[str, Any], started: float) -> None:
+        if scope["path"] in OPEN_PATHS and status == 200:
+            return  # asked every few seconds
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "request_id": request_id,
+            "method": scope["method"],
+            "path": scope["path"][:100],
+            "status": status,
+            "seconds": round(time.monotonic() - started, 3),
+            **facts,
+        }
+        log.info(json.dumps(line))

@@ -1,0 +1,105 @@
+"""Runs the front in this process until somebody asks for its end, or what it stands before has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import socket
+from collections.abc import Callable
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from trtpipe.errors import EnvironmentUnfit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from starlette.types import ASGIApp
+
+POLL_S = 0.25
+LOGGERS = ("trtpipe.front", "uvicorn.error")
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take the port without listening yet. Raises EnvironmentUnfit where that is impossible."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    taken = socket.socket(family, socket.SOCK_STREAM)
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind((host, port))
+    except OSError as fault:
+        taken.close()
+        raise EnvironmentUnfit(
+            f"the front can't listen on {host}:{port}: {fault.strerror}",
+            where="serving.front_port",
+            fix="choose another address or port",
+        ) from None
+    return taken
+
+
+def run(
+    app: ASGIApp,
+    taken: socket.socket,
+    *,
+    drain_s: float,
+    log: Path,
+    on_ready: Callable[[], None],
+    has_ended: Callable[[], bool],
+) -> None:
+    """Serve until SIGINT, SIGTERM or ``has_ended``; then accept nothing more and let running requests end.
+
+    ``drain_s``: what is still running then is cut off. The signal is raised again at the end.
+    """
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=math.ceil(drain_s),
+    )
+    with _logging_to(log):
+        asyncio.run(_run(uvicorn.Server(config), taken, on_ready, has_ended))
+
+
+async def _run(
+    server: uvicorn.Server, taken: socket.socket, on_ready: Callable[[], None], has_ended: Callable[[], bool]
+) -> None:
+    watching = asyncio.ensure_future(_watch(server, on_ready, has_ended))
+    try:
+        await server.serve(sockets=[taken])
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+
+
+async def _watch(server: uvicorn.Server, on_ready: Callable[[], None], has_ended: Callable[[], bool]) -> None:
+    while not server.started:
+        await asyncio.sleep(POLL_S)
+    on_ready()
+    while not has_ended():
+        await asyncio.sleep(POLL_S)
+    server.should_exit = True
+
+
+@contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handler = logging.FileHandler(path, encoding="utf-8")
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+        handler.close()
