@@ -31,7 +31,7 @@ def serve(options: Options, front_port: int | None, *, no_front: bool) -> None:
     from trtpipe.front import app
     from trtpipe.front import server as front
     from trtpipe.release.current import require_current
-    from trtpipe.triton_repo import server
+    from trtpipe.triton_repo import ports, server
 
     space = options.workspace()
     store = Store(space.root)
@@ -41,6 +41,7 @@ def serve(options: Options, front_port: int | None, *, no_front: bool) -> None:
     port = front_port or serving.front_port
     if not no_front:
         served = fronted.served(space, release, addresses.http_url, os.environ.get(fronted.API_KEY))
+        ports.require_free(serving.front_host, {"front": port})
         taken = front.bind(serving.front_host, port)
     log = store.state / "logs" / "serve.log"
     front_log = log.with_name("front.log")

@@ -154,7 +154,8 @@ def build(served: Served) -> ASGIApp:
             Route("/health", front.health),
         ],
         exception_handlers=dict.fromkeys((ApiError, TrtpipeError, HTTPException), _refuse)
-        | dict.fromkeys((ClientLeft, ClientDisconnect), _close),
+        | dict.fromkeys((ClientLeft, ClientDisconnect), _close)
+        | {Exception: _fail},
         lifespan=front.lifespan,
     )
     return Gate(app, served)
@@ -174,3 +175,7 @@ async def _refuse(request: Request, fault: Exception) -> Response:
 
 async def _close(request: Request, fault: Exception) -> Response:
     return Response(status_code=CLOSED)
+
+
+async def _fail(request: Request, fault: Exception) -> Response:
+    return ApiError(500, "internal error", kind="server_error", code="internal_error").response()

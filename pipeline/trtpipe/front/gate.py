@@ -62,12 +62,9 @@ class Gate:
             refused = self._refusal(scope["path"], headers)
             await (refused.response() if refused else self._app)(scope, receive, answer)
         except Exception as fault:
-            # Neither the client nor the log gets the message: it may hold text of the request.
+            # Starlette has answered; the log does not get the message, which may hold text of the request.
             facts["fault"] = type(fault).__name__
             facts["at"] = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(fault.__traceback__)]
-            if not status:
-                failed = ApiError(500, "internal error", kind="server_error", code="internal_error")
-                await failed.response()(scope, receive, answer)
         finally:
             self._in_flight -= 1
             self._write(scope, request_id, status, facts, started)
@@ -76,9 +73,8 @@ class Gate:
         if path in OPEN_PATHS:
             return None
         key = self._served.api_key
-        if key is not None and not hmac.compare_digest(
-            headers.get("authorization", "").encode(), f"Bearer {key}".encode()
-        ):
+        given = headers.get("authorization", "").encode("latin-1")  # the bytes as they came
+        if key is not None and not hmac.compare_digest(given, f"Bearer {key}".encode()):
             return ApiError(401, "the API key is missing or wrong", code="invalid_api_key")
         if self._in_flight > self._served.limits.requests_in_flight:
             return ApiError(

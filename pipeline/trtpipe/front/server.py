@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 POLL_S = 0.25
-LOGGERS = ("trtpipe.front", "uvicorn.error")
+LOGGERS = {"trtpipe.front": logging.INFO, "uvicorn.error": logging.WARNING}
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -95,7 +95,7 @@ def _logging_to(path: Path) -> Iterator[None]:
     loggers = [logging.getLogger(name) for name in LOGGERS]
     for logger in loggers:
         logger.addHandler(handler)
-        logger.setLevel(logging.INFO)
+        logger.setLevel(LOGGERS[logger.name])
         logger.propagate = False
     try:
         yield

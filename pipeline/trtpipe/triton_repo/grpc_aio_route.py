@@ -57,13 +57,12 @@ class GrpcAioRoute:
             call.cancel()
 
     async def _connect(self, where: str, retry_s: float) -> None:
-        loop = asyncio.get_running_loop()
-        started = loop.time()
+        retry_until = asyncio.get_running_loop().time() + retry_s
         try:
-            async with asyncio.timeout(CONNECT_LIMIT_S + retry_s):
+            async with asyncio.timeout_at(retry_until + CONNECT_LIMIT_S) as limit:
                 while (state := self._channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
-                    if grpc_messages.is_failed(state) and loop.time() >= started + retry_s:
-                        raise NoServer(where)
+                    if grpc_messages.is_failed(state):
+                        limit.reschedule(retry_until)
                     await self._channel.wait_for_state_change(state)
         except TimeoutError:
             raise NoServer(where) from None

@@ -17,6 +17,8 @@ from tritonclient.grpc.service_pb2_grpc import GRPCInferenceServiceStub
 from trtpipe.triton_repo import grpc_messages
 from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, NoServer
 
+READY = grpc.ChannelConnectivity.READY
+
 
 class GrpcRoute:
     """A channel to one server, kept for further requests."""
@@ -53,12 +55,13 @@ class GrpcRoute:
     def _connect(self, where: str, retry_s: float) -> None:
         """Wait for the connection before anything is sent, so that nobody has to guess what a lost one has lost."""
         states: SimpleQueue[grpc.ChannelConnectivity] = SimpleQueue()
-        started = time.monotonic()
+        retry_until = time.monotonic() + retry_s
+        deadline = retry_until + CONNECT_LIMIT_S
         self._channel.subscribe(states.put, try_to_connect=True)
         try:
-            while (state := states.get(timeout=CONNECT_LIMIT_S + retry_s)) is not grpc.ChannelConnectivity.READY:
-                if grpc_messages.is_failed(state) and time.monotonic() >= started + retry_s:
-                    raise NoServer(where)
+            while (state := states.get(timeout=max(deadline - time.monotonic(), 0))) is not READY:
+                if grpc_messages.is_failed(state):
+                    deadline = retry_until
         except Empty:
             raise NoServer(where) from None
         finally:
