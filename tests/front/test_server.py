@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,8 +53,10 @@ def front(folder: Path, triton: StandIn, drain_s: float) -> Iterator[tuple[subpr
     command = [sys.executable, "-c", PROGRAM, tests, str(folder), triton.url, str(drain_s)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield process, f"http://127.0.0.1:{int(process.stdout.readline())}/v1/completions"
-        process.kill()
+        try:
+            yield process, f"http://127.0.0.1:{int(process.stdout.readline())}/v1/completions"
+        finally:
+            process.kill()
 
 
 def test_a_stop_lets_running_requests_end_and_takes_no_more(tmp_path: Path, triton: StandIn) -> None:
@@ -69,19 +73,22 @@ def test_a_stop_lets_running_requests_end_and_takes_no_more(tmp_path: Path, trit
     assert not triton.left.is_set()
 
 
-def test_what_does_not_end_in_time_is_cut_off_and_freed(tmp_path: Path, triton: StandIn) -> None:
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_does_not_end_in_time_is_told_and_freed(tmp_path: Path, triton: StandIn, stream: bool) -> None:
     triton.say(*"abcdefghij" * 20)
-    with front(tmp_path, triton, drain_s=1) as (process, url):
-        with httpx.stream("POST", url, json=BODY, trust_env=False) as response:
-            lines = response.iter_lines()
-            next(lines)
-            process.send_signal(signal.SIGTERM)
-            started = time.monotonic()
-            with pytest.raises(httpx.RemoteProtocolError):
-                list(lines)
-        assert time.monotonic() - started < 5
+    with front(tmp_path, triton, drain_s=1) as (process, url), ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(httpx.post, url, json={**BODY, "stream": stream}, timeout=20, trust_env=False)
+        while not triton.bodies:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        response = asked.result()
         assert process.wait(5) == -signal.SIGTERM
+    assert response.status_code == (200 if stream else 503)
+    last = response.text.strip().rsplit("\n", 1)[-1].removeprefix("data: ")
+    assert json.loads(last)["error"]["code"] == "stopping"
     assert triton.left.wait(5)
+    assert "Traceback" not in (tmp_path / "front.log").read_text()
 
 
 def test_it_ends_when_what_it_stands_before_has_ended(tmp_path: Path, triton: StandIn) -> None:

@@ -25,7 +25,6 @@ from trtpipe.triton_repo.aio_client import AsyncClient
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.types import ASGIApp
 
     from trtpipe.front.settings import Served
 
@@ -142,7 +141,7 @@ async def _all(pieces: AsyncGenerator[str, None]) -> list[str]:
     return [text async for text in pieces]
 
 
-def build(served: Served) -> ASGIApp:
+def build(served: Served) -> Gate:
     """Return the ASGI application."""
     front = Front(served)
     app = Starlette(

@@ -5,6 +5,7 @@ The log has lengths, times and ids; never the text of a prompt or an answer.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import logging
@@ -12,11 +13,12 @@ import re
 import time
 import traceback
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from starlette.datastructures import Headers, MutableHeaders
 
 from trtpipe.front.errors import ApiError
+from trtpipe.front.sse import event
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,6 +30,7 @@ REQUEST_ID = "x-request-id"
 # A client's own id is kept where it can stand in a header and in a line of a log.
 PLAIN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 OPEN_PATHS = ("/health",)
+STOPPING = ApiError(503, "the server is stopping", kind="server_error", code="stopping")
 
 
 class Gate:
@@ -36,7 +39,12 @@ class Gate:
     def __init__(self, app: ASGIApp, served: Served) -> None:
         self._app = app
         self._served = served
-        self._in_flight = 0
+        self._running: set[asyncio.Task[Any]] = set()
+
+    def cut_off(self) -> None:
+        """End the requests that are still running; their clients are told."""
+        for task in self._running:
+            task.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -57,16 +65,24 @@ class Gate:
                 MutableHeaders(scope=message)[REQUEST_ID] = request_id
             await send(message)
 
-        self._in_flight += 1
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._running.add(task)
         try:
             refused = self._refusal(scope["path"], headers)
             await (refused.response() if refused else self._app)(scope, receive, answer)
+        except asyncio.CancelledError:
+            # Of `cut_off`. Nobody waits for this task, so it may end in its own way.
+            facts["error"] = STOPPING.code
+            if status:
+                await answer({"type": "http.response.body", "body": event(STOPPING.document()), "more_body": False})
+            else:
+                await STOPPING.response()(scope, receive, answer)
         except Exception as fault:
             # Starlette has answered; the log does not get the message, which may hold text of the request.
             facts["fault"] = type(fault).__name__
             facts["at"] = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(fault.__traceback__)]
         finally:
-            self._in_flight -= 1
+            self._running.discard(task)
             self._write(scope, request_id, status, facts, started)
 
     def _refusal(self, path: str, headers: Headers) -> ApiError | None:
@@ -76,7 +92,7 @@ class Gate:
         given = headers.get("authorization", "").encode("latin-1")  # the bytes as they came
         if key is not None and not hmac.compare_digest(given, f"Bearer {key}".encode()):
             return ApiError(401, "the API key is missing or wrong", code="invalid_api_key")
-        if self._in_flight > self._served.limits.requests_in_flight:
+        if len(self._running) > self._served.limits.requests_in_flight:
             return ApiError(
                 429,
                 f"{self._served.limits.requests_in_flight} requests are being served; try again",

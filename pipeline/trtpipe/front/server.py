@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from starlette.types import ASGIApp
+    from trtpipe.front.gate import Gate
 
 POLL_S = 0.25
+CUT_OFF_S = 3.0  # for requests that are cut off to say so
 LOGGERS = {"trtpipe.front": logging.INFO, "uvicorn.error": logging.WARNING}
 
 
@@ -42,7 +43,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def run(
-    app: ASGIApp,
+    app: Gate,
     taken: socket.socket,
     *,
     drain_s: float,
@@ -61,10 +62,23 @@ def run(
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=math.ceil(drain_s),
+        timeout_graceful_shutdown=math.ceil(drain_s + CUT_OFF_S),
     )
     with _logging_to(log):
-        asyncio.run(_run(uvicorn.Server(config), taken, on_ready, has_ended))
+        asyncio.run(_run(_Server(config, app, drain_s), taken, on_ready, has_ended))
+
+
+class _Server(uvicorn.Server):
+    """Cuts off in its own words what runs for too long after a stop; uvicorn would break the connections."""
+
+    def __init__(self, config: uvicorn.Config, gate: Gate, drain_s: float) -> None:
+        super().__init__(config)
+        self._gate = gate
+        self._drain_s = drain_s
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().call_later(self._drain_s, self._gate.cut_off)
+        await super().shutdown(sockets)
 
 
 async def _run(

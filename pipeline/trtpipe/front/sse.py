@@ -20,7 +20,7 @@ def event(document: dict[str, Any]) -> bytes:
 
 
 class EventStream(StreamingResponse):
-    """Sends events as they come; when the client leaves, the generator is closed at once."""
+    """Sends events as they come; when the client leaves, the generator is closed at once, wherever it stands."""
 
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
         super().__init__(events, media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
