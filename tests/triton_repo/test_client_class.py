@@ -146,7 +146,7 @@ def test_a_server_that_comes_up_meanwhile_is_asked_once(generate: Generate) -> N
     seen: list[dict[str, Any]] = []
 
     def later() -> None:
-        time.sleep(0.5)
+        time.sleep(1.5)  # more than a client needs for its first try
         with stand_in_triton(port) as triton:
             triton.pieces = [b'{"text_output": "here"}']
             done.wait(20)
