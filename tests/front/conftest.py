@@ -53,9 +53,9 @@ def start(served: Served, tmp_path: Path) -> Iterator[Start]:
                 "has_ended": stop.is_set,
             },
         )
-        client = httpx.Client(base_url=f"http://127.0.0.1:{taken.getsockname()[1]}", trust_env=False, timeout=10)
+        client = httpx.Client(base_url=f"http://127.0.0.1:{taken.getsockname()[1]}", trust_env=False, timeout=30)
         thread.start()
-        assert ready.wait(10)
+        assert ready.wait(30)
         threads.append(thread)
         clients.append(client)
         return client

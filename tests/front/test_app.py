@@ -238,21 +238,21 @@ def test_without_triton_the_model_is_unavailable(start: Any) -> None:
 
 
 def test_the_time_limit_ends_a_request(start: Any, served: Any, triton: StandIn) -> None:
-    triton.say("a", "b", "c")
-    triton.gap_s = 1.0
+    triton.say(*"abcdefghij")
+    triton.gap_s = 0.5
     response = chat(start(limits=replace(served.limits, request_s=0.3)))
     assert (response.status_code, response.json()["error"]["code"]) == (504, "timeout")
-    assert triton.left.wait(5)
+    assert triton.left.wait(20)
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_leaving_ends_the_request_in_triton(front: httpx.Client, triton: StandIn, stream: bool) -> None:
-    triton.say(*"abcdefghij" * 10)
+    triton.say(*"abcdefghij" * 20)
     triton.gap_s = 0.1
     leave = suppress(httpx.ReadTimeout)  # that is how a client leaves that waits for a whole answer
     with leave, front.stream("POST", "/v1/chat/completions", json={**CHAT, "stream": stream}, timeout=0.5) as response:
         next(response.iter_bytes())
-    assert triton.left.wait(3)
+    assert triton.left.wait(9)
 
 
 def test_health(front: httpx.Client, start: Any) -> None:

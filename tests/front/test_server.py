@@ -69,7 +69,7 @@ def test_a_stop_lets_running_requests_end_and_takes_no_more(tmp_path: Path, trit
             with pytest.raises(httpx.ConnectError):
                 httpx.post(url, json=BODY, trust_env=False)
             assert list(lines)[-2] == "data: [DONE]"
-        assert process.wait(5) == -signal.SIGTERM
+        assert process.wait(20) == -signal.SIGTERM
     assert not triton.left.is_set()
 
 
@@ -83,18 +83,18 @@ def test_what_does_not_end_in_time_is_told_and_freed(tmp_path: Path, triton: Sta
         time.sleep(0.5)
         process.send_signal(signal.SIGTERM)
         response = asked.result()
-        assert process.wait(5) == -signal.SIGTERM
+        assert process.wait(20) == -signal.SIGTERM
     assert response.status_code == (200 if stream else 503)
     last = response.text.strip().rsplit("\n", 1)[-1].removeprefix("data: ")
     assert json.loads(last)["error"]["code"] == "stopping"
-    assert triton.left.wait(5)
+    assert triton.left.wait(20)
     assert "Traceback" not in (tmp_path / "front.log").read_text()
 
 
 def test_it_ends_when_what_it_stands_before_has_ended(tmp_path: Path, triton: StandIn) -> None:
     with front(tmp_path, triton, drain_s=1) as (process, _):
         (tmp_path / "ended").touch()
-        assert process.wait(10) == 0
+        assert process.wait(20) == 0
 
 
 def test_a_port_in_use_is_said_in_words() -> None:
