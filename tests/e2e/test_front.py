@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import httpx
 import openai
 import pytest
 
+from front_log import lines
 from served_metrics import Metrics
 from trtpipe.chain import fronted
 from trtpipe.config.load import workspace as read_workspace
@@ -226,8 +226,7 @@ def test_the_log_has_ids_and_counts_but_no_text(asking: openai.OpenAI, log: Path
     )
 
     assert answer.headers["x-request-id"] == "mine-1"
-    written = log.read_text()
-    line = next(json.loads(line) for line in written.splitlines() if '"mine-1"' in line)
+    (line,) = lines(log, 1, "mine-1")
     assert (line["status"], line["path"]) == (200, "/v1/chat/completions")
     assert line["prompt_tokens"] > line["completion_tokens"] > 0
-    assert word not in written
+    assert word not in log.read_text()
