@@ -17,7 +17,7 @@ from tritonclient.grpc.service_pb2_grpc import GRPCInferenceServiceStub
 
 from served_metrics import Metrics
 from trtpipe.errors import EnvironmentUnfit, ToolFailed
-from trtpipe.triton_repo import client, grpc_route, http_route
+from trtpipe.triton_repo import client, exchange, grpc_messages
 from trtpipe.triton_repo.server import Server
 from workspaces import trtpipe
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.e2e
 
 PROMPT = "Name three things that a delivery note must say. \u8bf7\u7528\u4e2d\u6587\u56de\u7b54\u3002"
 ENDLESS_TOKENS = 1500  # most of a minute
-ROUTES = list(product(client.MODELS, ("http", "grpc"), (False, True)))
+ROUTES = list(product(exchange.MODELS, ("http", "grpc"), (False, True)))
 
 
 def url(running: Server, scheme: str) -> str:
@@ -75,14 +75,13 @@ def freed_early(metrics: Metrics) -> Iterator[None]:
 
 @pytest.mark.parametrize("scheme", ["http", "grpc"])
 def test_leaving_a_stream_of_bls_frees_the_engine(settled: Metrics, running: Server, scheme: str) -> None:
-    route = {"http": http_route, "grpc": grpc_route}[scheme]
-    with freed_early(settled):
-        texts = route.texts(
-            url(running, scheme), "tensorrt_llm_bls", endless(stream=True), stream=True, time_limit_s=60
-        )
+    with (
+        freed_early(settled),
+        client.Client(url(running, scheme)) as asking,
+        asking.stream(PROMPT, max_tokens=ENDLESS_TOKENS, end_id=-1) as texts,
+    ):
         next(texts)
         assert in_flight(settled) == 1
-        texts.close()
 
 
 def test_giving_up_on_a_unary_grpc_request_of_bls_frees_the_engine(settled: Metrics, running: Server) -> None:
@@ -104,7 +103,7 @@ def test_cancelling_a_grpc_stream_of_the_engine_itself_frees_it(settled: Metrics
     for name, values in inputs.items():
         request.inputs.add(name=name, datatype="INT32", shape=[1, len(values)]).contents.int_contents.extend(values)
     request.inputs.add(name="streaming", datatype="BOOL", shape=[1, 1]).contents.bool_contents.append(True)
-    address = url(running, "grpc").removeprefix(grpc_route.SCHEME)
+    address = url(running, "grpc").removeprefix(grpc_messages.SCHEME)
     with freed_early(settled), grpc.insecure_channel(address) as channel:
         call = GRPCInferenceServiceStub(channel).ModelStreamInfer(iter([request]), timeout=60)
         next(call)
@@ -129,11 +128,11 @@ def test_a_request_of_the_ensemble_is_stopped_by_its_id(settled: Metrics, runnin
 def test_twenty_closed_sockets_leave_the_server_alive_and_the_engine_free(settled: Metrics, running: Server) -> None:
     cancelled = settled("trtpipe_request_outcomes", "cancelled")
     for _ in range(20):
-        texts = http_route.texts(
-            running.addresses.http_url, "tensorrt_llm_bls", endless(stream=True), stream=True, time_limit_s=60
-        )
-        next(texts)
-        texts.close()
+        with (
+            client.Client(running.addresses.http_url) as asking,
+            asking.stream(PROMPT, max_tokens=ENDLESS_TOKENS, end_id=-1) as texts,
+        ):
+            next(texts)
     settled.until(lambda: in_flight(settled) == 0, limit_s=10)
     assert settled("trtpipe_request_outcomes", "cancelled") == cancelled + 20
     assert client.ask(running.addresses.http_url, "Hello", max_tokens=4).text

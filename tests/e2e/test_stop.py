@@ -14,13 +14,13 @@ from trtpipe.chain.served import free_addresses
 from trtpipe.core.store import Store
 from trtpipe.errors import ToolFailed
 from trtpipe.release.current import require_current
-from trtpipe.triton_repo import client, server
+from trtpipe.triton_repo import client, exchange, server
 from workspaces import REPOSITORY
 
 pytestmark = pytest.mark.e2e
 
 TIMES = 15  # each model by each route, whole and as a stream: 60 refusals a model
-ROUTES = list(product(client.MODELS, ("http", "grpc"), (False, True)))
+ROUTES = list(product(exchange.MODELS, ("http", "grpc"), (False, True)))
 STOP_S = 18.0  # a model that is still in use is waited for until 20 s have passed
 
 

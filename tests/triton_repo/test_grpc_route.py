@@ -11,7 +11,7 @@ from tritonclient.grpc import service_pb2 as messages
 from tritonclient.grpc.service_pb2_grpc import GRPCInferenceServiceServicer, add_GRPCInferenceServiceServicer_to_server
 
 from trtpipe.errors import EnvironmentUnfit, ToolFailed
-from trtpipe.triton_repo import client, contract, grpc_route
+from trtpipe.triton_repo import client, contract, grpc_messages
 
 
 def response(text: str) -> messages.ModelStreamInferResponse:
@@ -71,7 +71,7 @@ def test_an_answer_in_pieces(replay):
 
 
 def test_inputs_keep_their_type_and_have_a_batch_dimension():
-    built = grpc_route.request(
+    built = grpc_messages.request(
         "ensemble",
         {"text_input": "语", "stop_words": ["a", "b"], "temperature": 0.5, "stream": True, "seed": 2**64 - 1},
     )
@@ -85,11 +85,11 @@ def test_inputs_keep_their_type_and_have_a_batch_dimension():
 
 
 def test_every_type_of_the_contract_can_be_sent():
-    assert {tensor.type for tensor in contract.ENSEMBLE.inputs} <= set(grpc_route.TYPES)
+    assert {tensor.type for tensor in contract.ENSEMBLE.inputs} <= set(grpc_messages.TYPES)
 
 
 def test_what_is_no_tensor_is_left_to_the_server_to_refuse():
-    built = grpc_route.request("ensemble", {"top_kk": 4})
+    built = grpc_messages.request("ensemble", {"top_kk": 4})
 
     assert not built.inputs
     assert built.parameters["top_kk"].string_param == "4"
@@ -147,10 +147,9 @@ def test_leaving_early_cancels_the_request(replay):
     state, url = replay
     state.responses, state.held_s = [response("so far")], 10.0
 
-    texts = grpc_route.texts(url, "ensemble", {"text_input": "x"}, stream=True, time_limit_s=10)
-    assert next(texts) == "so far"
-    assert not state.ended.is_set()
-    texts.close()
+    with client.Client(url) as asking, asking.stream("x", max_tokens=5, time_limit_s=10) as texts:
+        assert next(texts) == "so far"
+        assert not state.ended.is_set()
 
     assert state.ended.wait(5)
 

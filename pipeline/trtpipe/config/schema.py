@@ -162,8 +162,21 @@ class Quantization(Section):
     time_limit_s: float = Field(default=14400, gt=0, description="The stage is stopped after this time.")
 
 
+class Front(Section):
+    """What the OpenAI-compatible front serves, and within which limits."""
+
+    model_name: str | None = Field(
+        default=None, description="What clients call the model; without one, the name of the model's folder."
+    )
+    answer_tokens_max: int = Field(default=4096, ge=1, description="Longest answer that may be asked for, in tokens.")
+    body_kib_max: int = Field(default=1024, ge=1, description="Largest body of a request.")
+    requests_max: int = Field(default=256, ge=1, description="Requests in flight; further ones are told to come back.")
+    request_limit_s: float = Field(default=300, gt=0, description="A request is ended after this time.")
+    drain_s: float = Field(default=15, ge=0, description="How long running requests may go on after a stop.")
+
+
 class Serving(Section):
-    """Where Triton listens."""
+    """Where Triton and the front listen."""
 
     host: str = Field(
         default="127.0.0.1", pattern=r"^[A-Za-z0-9.:_-]+$", description="Address that the server binds and clients use."
@@ -171,6 +184,11 @@ class Serving(Section):
     http_port: int = Field(default=8000, ge=1, le=65535)
     grpc_port: int = Field(default=8001, ge=1, le=65535)
     metrics_port: int = Field(default=8002, ge=1, le=65535)
+    front_host: str = Field(
+        default="127.0.0.1", description="Address that the front binds; any other than this machine's needs an API key."
+    )
+    front_port: int = Field(default=9000, ge=1, le=65535)
+    front: Front = Front()
     ready_timeout_s: float = Field(default=180, gt=0, description="The server must be ready within this time.")
     triton_environment: str = Field(
         default=".venv-triton",

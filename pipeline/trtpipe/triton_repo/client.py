@@ -2,18 +2,88 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from types import TracebackType
+from typing import Any, Self, Unpack
 
-from trtpipe.triton_repo import grpc_route, http_route
+from trtpipe.triton_repo import exchange, grpc_messages
+from trtpipe.triton_repo.exchange import TIME_LIMIT_S, Model, Options, Prompt
+from trtpipe.triton_repo.grpc_route import GrpcRoute
+from trtpipe.triton_repo.http_route import HttpRoute
 
-# The two ways through preprocessing, engine and postprocessing; their answers are equal.
-Model = Literal["ensemble", "tensorrt_llm_bls"]
-MODELS: tuple[Model, ...] = get_args(Model)
-TIME_LIMIT_S = 120.0
+
+class Client:
+    """Connections to one server.
+
+    ``url``: as ``http://host:port`` or ``grpc://host:port``. ``model``: only ``tensorrt_llm_bls`` passes a
+    cancellation on to the engine. ``retry_s``: so long a refused connection is tried again; a request that may have
+    been sent never is. Threads may share a client.
+    """
+
+    def __init__(self, url: str, *, model: Model = "tensorrt_llm_bls", retry_s: float = 0.0) -> None:
+        self.model = model
+        self._retry_s = retry_s
+        self._route = GrpcRoute(url) if url.startswith(grpc_messages.SCHEME) else HttpRoute(url)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._route.close()
+
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        max_tokens: int,
+        request_id: str = "",
+        time_limit_s: float = TIME_LIMIT_S,
+        **options: Unpack[Options],
+    ) -> str:
+        """Return the whole answer. Raises NoServer, Refused (HTTP only), OutOfTime, ToolFailed."""
+        inputs = exchange.inputs(prompt, max_tokens, options, stream=False)
+        return "".join(self._texts(inputs, request_id, time_limit_s, stream=False))
+
+    @contextmanager
+    def stream(
+        self,
+        prompt: Prompt,
+        *,
+        max_tokens: int,
+        request_id: str = "",
+        time_limit_s: float = TIME_LIMIT_S,
+        **options: Unpack[Options],
+    ) -> Iterator[Iterator[str]]:
+        """Give the answer's texts as they come; leaving the block cancels what is not there yet.
+
+        Raises within the block: NoServer, Refused (HTTP only), OutOfTime, ToolFailed.
+        """
+        inputs = exchange.inputs(prompt, max_tokens, options, stream=True)
+        texts = self._texts(inputs, request_id, time_limit_s, stream=True)
+        try:
+            yield texts
+        finally:
+            texts.close()
+
+    def _texts(
+        self, inputs: dict[str, Any], request_id: str, time_limit_s: float, *, stream: bool
+    ) -> Generator[str, None, None]:
+        return self._route.texts(
+            self.model,
+            inputs,
+            request_id=request_id,
+            stream=stream,
+            time_limit_s=time_limit_s,
+            retry_s=self._retry_s,
+        )
 
 
 @dataclass(frozen=True)
@@ -28,31 +98,29 @@ class Answer:
 
 def ask(
     url: str,
-    prompt: str | Sequence[dict[str, str]],
+    prompt: Prompt,
     *,
     max_tokens: int,
     model: Model = "ensemble",
     stream: bool = False,
-    options: dict[str, Any] | None = None,
+    options: Options | dict[str, Any] | None = None,
     on_chunk: Callable[[str], None] = lambda text: None,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> Answer:
-    """Send one prompt (text, or messages with role and content) and return the answer.
+    """Ask once, on a connection of its own, and measure.
 
-    ``url``: the server's, as ``http://host:port`` or ``grpc://host:port``. ``options``: further inputs of the model,
-    such as temperature. ``on_chunk`` gets each piece of text as it comes.
-    Raises EnvironmentUnfit where no server answers, ToolFailed with the server's words where it refuses or fails.
+    ``options``: further inputs of the model, also unknown ones. ``on_chunk`` gets each piece of text as it comes.
+    Raises as ``Client.generate`` does.
     """
-    text_input = prompt if isinstance(prompt, str) else json.dumps({"messages": list(prompt)}, ensure_ascii=False)
-    inputs = {"text_input": text_input, "max_tokens": max_tokens, "stream": stream, **(options or {})}
-    route = grpc_route if url.startswith(grpc_route.SCHEME) else http_route
+    inputs = exchange.inputs(prompt, max_tokens, options or {}, stream=stream)
     started = time.monotonic()
     arrivals: list[float] = []
     texts: list[str] = []
-    for text in route.texts(url, model, inputs, stream=stream, time_limit_s=time_limit_s):
-        if text:
-            arrivals.append(time.monotonic() - started)
-            texts.append(text)
-            on_chunk(text)
+    with Client(url, model=model) as client:
+        for text in client._texts(inputs, "", time_limit_s, stream=stream):
+            if text:
+                arrivals.append(time.monotonic() - started)
+                texts.append(text)
+                on_chunk(text)
     seconds = time.monotonic() - started
     return Answer("".join(texts), len(texts), arrivals[0] if arrivals else seconds, seconds)

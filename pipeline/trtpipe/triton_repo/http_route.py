@@ -1,72 +1,77 @@
-"""A request over HTTP: Triton's ``generate`` endpoints, the stream as server-sent events. The library is httpx."""
+"""Requests over HTTP: Triton's ``generate`` endpoints, the stream as server-sent events.
+
+The library is httpx: tritonclient's HTTP client knows only ``infer``, which refuses decoupled models.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+import time
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import httpx
 
-from trtpipe.errors import EnvironmentUnfit, ToolFailed
-
-CONNECT_LIMIT_S = 5.0
-
-
-def texts(url: str, model: str, inputs: dict[str, Any], *, stream: bool, time_limit_s: float) -> Iterator[str]:
-    """Yield the texts of the answer as they come; a closed iterator closes the connection.
-
-    Raises EnvironmentUnfit where no server answers, ToolFailed with the server's words where it refuses or fails.
-    """
-    endpoint = f"{url}/v2/models/{model}/generate" + ("_stream" if stream else "")
-    with _request(endpoint, inputs, time_limit_s) as response:
-        for document in _events(response) if stream else [_document(response.read(), response)]:
-            yield document["text_output"]
+from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, RETRY_S, NoServer, OutOfTime
+from trtpipe.triton_repo.http_events import Events, body, broken, document, endpoint
 
 
-@contextmanager
-def _request(url: str, body: dict[str, Any], time_limit_s: float) -> Iterator[httpx.Response]:
-    timeout = httpx.Timeout(time_limit_s, connect=CONNECT_LIMIT_S)
-    try:
+class HttpRoute:
+    """Connections to one server, kept for further requests."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
         # trust_env: a proxy of the environment must not stand between this machine and itself.
-        with httpx.stream("POST", url, json=body, timeout=timeout, trust_env=False) as response:
-            yield response
-    except httpx.ConnectError:
-        raise EnvironmentUnfit(
-            "no server answers", where=url, fix="start one with `trtpipe serve`, or check the address"
-        ) from None
-    except httpx.TimeoutException:
-        raise ToolFailed(f"no answer within {time_limit_s:g} s", where=url, fix="see the server's log") from None
-    except httpx.TransportError as fault:
-        raise ToolFailed(f"the connection broke: {fault}", where=url, fix="see the server's log") from None
+        self._http = httpx.Client(trust_env=False)
 
+    def close(self) -> None:
+        self._http.close()
 
-def _events(response: httpx.Response) -> Iterator[dict[str, Any]]:
-    """Yield the documents of a server-sent event stream.
+    def texts(
+        self, model: str, inputs: dict[str, Any], *, request_id: str, stream: bool, time_limit_s: float, retry_s: float
+    ) -> Generator[str, None, None]:
+        """Yield the texts of the answer as they come; a closed iterator closes the connection.
 
-    Cut at line feeds only: JSON texts may hold other characters that count as line ends elsewhere.
-    """
-    buffer = b""
-    for chunk in response.iter_bytes():
-        *lines, buffer = (buffer + chunk).split(b"\n")
-        for line in lines:
-            if line.startswith(b"data:"):
-                yield _document(line.removeprefix(b"data:"), response)
-    if buffer.strip():
-        yield _document(buffer, response)
+        ``time_limit_s``: for the whole answer; where the server falls silent, it may take twice as long to notice.
+        ``retry_s``: so long a refused connection is tried again. Raises NoServer, Refused, OutOfTime, ToolFailed.
+        """
+        url = endpoint(self._url, model, stream=stream)
+        deadline = time.monotonic() + time_limit_s
+        with self._response(url, body(inputs, request_id), time_limit_s, retry_s) as response:
+            if not stream:
+                yield document(response.read(), response)["text_output"]
+                return
+            events = Events(response)
+            for content in response.iter_bytes():
+                for found in events.take(content):
+                    yield found["text_output"]
+                if time.monotonic() > deadline:
+                    raise OutOfTime(time_limit_s, url)
+            events.finish()
 
+    @contextmanager
+    def _response(
+        self, url: str, content: dict[str, Any], time_limit_s: float, retry_s: float
+    ) -> Iterator[httpx.Response]:
+        timeout = httpx.Timeout(time_limit_s, connect=CONNECT_LIMIT_S)
+        request = self._http.build_request("POST", url, json=content, timeout=timeout)
+        try:
+            response = self._send(request, time.monotonic() + retry_s)
+            try:
+                yield response
+            finally:
+                response.close()
+        except httpx.TimeoutException:
+            raise OutOfTime(time_limit_s, url) from None
+        except httpx.TransportError as fault:
+            raise broken(fault, url) from None
 
-def _document(content: bytes, response: httpx.Response) -> dict[str, Any]:
-    """Read one response. Triton sends some errors with status 200."""
-    try:
-        document: dict[str, Any] = json.loads(content)
-    except ValueError:
-        document = {"error": content.decode(errors="replace").strip() or "no content"}
-    if "error" in document or response.is_error:
-        raise ToolFailed(
-            f"the server answered {response.status_code}: {document.get('error', document)}",
-            where=str(response.url),
-            fix="correct the request" if response.is_client_error else "see the server's log",
-        )
-    return document
+    def _send(self, request: httpx.Request, retry_until: float) -> httpx.Response:
+        """Send once; only a connection that did not come about is tried again, because nothing was sent on it."""
+        while True:
+            try:
+                return self._http.send(request, stream=True)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                if time.monotonic() > retry_until:
+                    raise NoServer(str(request.url)) from None
+            time.sleep(RETRY_S)

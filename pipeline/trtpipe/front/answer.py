@@ -1,0 +1,108 @@
+"""Answers in OpenAI's documents: whole, or in pieces."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Finish = Literal["stop", "length"]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Counted by the release's tokenizer: the prompt's ids exactly, the answer's by encoding its text again."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+    def document(self) -> dict[str, int]:
+        total = self.prompt_tokens + self.completion_tokens
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "total_tokens": total,
+        }
+
+
+@dataclass(frozen=True)
+class Form:
+    """How one endpoint writes an answer. ``usage_in_stream``: whether the client has asked for it."""
+
+    request_id: str
+    model: str
+    usage_in_stream: bool = False
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def whole(self, text: str, finish: Finish, usage: Usage) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def opening(self) -> list[dict[str, Any]]:
+        """Return what a stream begins with."""
+        return []
+
+    def piece(self, text: str) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def closing(self, finish: Finish, usage: Usage) -> list[dict[str, Any]]:
+        """Return what a stream ends with."""
+        last = [{**self._chunk([]), "usage": usage.document()}] if self.usage_in_stream else []
+        return [self._last(finish), *last]
+
+    def _last(self, finish: Finish) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _chunk(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _head(self, prefix: str, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "id": f"{prefix}-{self.request_id}",
+            "object": kind,
+            "created": self.created,
+            "model": self.model,
+            "choices": choices,
+        }
+
+
+class ChatForm(Form):
+    """/v1/chat/completions"""
+
+    def whole(self, text: str, finish: Finish, usage: Usage) -> dict[str, Any]:
+        message = {"role": "assistant", "content": text, "refusal": None}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
+        return {**self._head("chatcmpl", "chat.completion", [choice]), "usage": usage.document()}
+
+    def opening(self) -> list[dict[str, Any]]:
+        return [self._delta({"role": "assistant", "content": ""})]
+
+    def piece(self, text: str) -> dict[str, Any]:
+        return self._delta({"content": text})
+
+    def _last(self, finish: Finish) -> dict[str, Any]:
+        return self._delta({}, finish)
+
+    def _delta(self, delta: dict[str, str], finish: Finish | None = None) -> dict[str, Any]:
+        return self._chunk([{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}])
+
+    def _chunk(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        return self._head("chatcmpl", "chat.completion.chunk", choices)
+
+
+class CompletionForm(Form):
+    """/v1/completions"""
+
+    def whole(self, text: str, finish: Finish, usage: Usage) -> dict[str, Any]:
+        return {**self._text(text, finish), "usage": usage.document()}
+
+    def piece(self, text: str) -> dict[str, Any]:
+        return self._text(text)
+
+    def _last(self, finish: Finish) -> dict[str, Any]:
+        return self._text("", finish)
+
+    def _text(self, text: str, finish: Finish | None = None) -> dict[str, Any]:
+        return self._chunk([{"index": 0, "text": text, "logprobs": None, "finish_reason": finish}])
+
+    def _chunk(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        return self._head("cmpl", "text_completion", choices)

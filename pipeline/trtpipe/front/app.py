@@ -1,0 +1,180 @@
+"""The endpoints: ``/v1/chat/completions``, ``/v1/completions``, ``/v1/models`` and ``/health``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from trtpipe.errors import TrtpipeError
+from trtpipe.front import sse
+from trtpipe.front.answer import ChatForm, CompletionForm, Finish, Form, Usage
+from trtpipe.front.bodies import ChatBody, CompletionBody, read
+from trtpipe.front.errors import ApiError, from_fault
+from trtpipe.front.gate import Gate
+from trtpipe.front.leaving import CLOSED, ClientLeft, unless_left
+from trtpipe.front.question import Question, check, texts
+from trtpipe.triton_repo.aio_client import AsyncClient
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from trtpipe.front.settings import Served
+
+# A client that sends slower is let go.
+BODY_S = 30.0
+
+
+class Front:
+    """Answers requests for one served model."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._client: AsyncClient
+
+    @asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        async with AsyncClient(self._served.triton_url) as self._client:
+            yield
+
+    async def chat(self, request: Request) -> Response:
+        body = read(ChatBody, await self._content(request))
+        return await self._answer(request, body, ChatForm)
+
+    async def complete(self, request: Request) -> Response:
+        body = read(CompletionBody, await self._content(request))
+        return await self._answer(request, body, CompletionForm)
+
+    async def models(self, request: Request) -> Response:
+        return JSONResponse({"object": "list", "data": [self._model()]})
+
+    async def model(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name != self._served.model:
+            raise ApiError(404, f"the model `{name}` is not served here", param="model", code="model_not_found")
+        return JSONResponse(self._model())
+
+    async def health(self, request: Request) -> Response:
+        ready = await self._client.is_ready()
+        return JSONResponse({"ready": ready}, 200 if ready else 503)
+
+    def _model(self) -> dict[str, Any]:
+        return {
+            "id": self._served.model,
+            "object": "model",
+            "created": self._served.created,
+            "owned_by": "trtpipe",
+            "max_model_len": self._served.limits.context_tokens,
+        }
+
+    async def _content(self, request: Request) -> bytes:
+        """Read the body. Raises ApiError where it is too large or too slow."""
+        limit = self._served.limits.body_bytes
+        too_large = ApiError(413, f"the body is larger than {limit} bytes", code="body_too_large")
+        if int(request.headers.get("content-length", 0)) > limit:
+            raise too_large
+        content = b""
+        try:
+            async with asyncio.timeout(BODY_S):
+                async for part in request.stream():
+                    content += part
+                    if len(content) > limit:
+                        raise too_large
+        except TimeoutError:
+            raise ApiError(408, f"the body did not come within {BODY_S:g} s") from None
+        return content
+
+    async def _answer(self, request: Request, body: ChatBody | CompletionBody, kind: type[Form]) -> Response:
+        question = await check(body, self._served)
+        in_stream = body.stream_options is not None and body.stream_options.include_usage
+        form = kind(request.state.request_id, self._served.model, in_stream)
+        request.state.facts.update(prompt_tokens=question.prompt_tokens, stream=bool(body.stream))
+        pieces = texts(question, self._client, form.request_id, self._served.limits.request_s)
+        if body.stream:
+            # Waits for the first text, so that what is refused gets a status of its own.
+            first = await unless_left(request, anext(pieces, None))
+            return sse.EventStream(self._events(request, question, form, first, pieces))
+        async with aclosing(pieces):
+            text = "".join(await unless_left(request, _all(pieces)))
+        finish, usage = self._end(request, question, text)
+        return JSONResponse(form.whole(text, finish, usage))
+
+    async def _events(
+        self, request: Request, question: Question, form: Form, first: str | None, rest: AsyncGenerator[str, None]
+    ) -> AsyncGenerator[bytes, None]:
+        shown: list[str] = []
+        async with aclosing(rest):
+            for document in form.opening():
+                yield sse.event(document)
+            try:
+                if first is not None:
+                    shown.append(first)
+                    yield sse.event(form.piece(first))
+                async for text in rest:
+                    shown.append(text)
+                    yield sse.event(form.piece(text))
+            except TrtpipeError as fault:
+                request.state.facts["error"] = from_fault(fault).code
+                yield sse.event(from_fault(fault).document())
+                return
+            finish, usage = self._end(request, question, "".join(shown))
+            for document in form.closing(finish, usage):
+                yield sse.event(document)
+            yield sse.DONE
+
+    def _end(self, request: Request, question: Question, text: str) -> tuple[Finish, Usage]:
+        """Say how an answer ended."""
+        usage = Usage(question.prompt_tokens, len(self._served.tokenizer.encode(text)))
+        finish: Finish = "length" if usage.completion_tokens >= question.answer_tokens else "stop"
+        request.state.facts.update(completion_tokens=usage.completion_tokens, finish_reason=finish)
+        return finish, usage
+
+
+async def _all(pieces: AsyncGenerator[str, None]) -> list[str]:
+    return [text async for text in pieces]
+
+
+def build(served: Served) -> Gate:
+    """Return the ASGI application."""
+    front = Front(served)
+    app = Starlette(
+        routes=[
+            Route("/v1/chat/completions", front.chat, methods=["POST"]),
+            Route("/v1/completions", front.complete, methods=["POST"]),
+            Route("/v1/models", front.models),
+            Route("/v1/models/{name:path}", front.model),
+            Route("/health", front.health),
+        ],
+        exception_handlers=dict.fromkeys((ApiError, TrtpipeError, HTTPException), _refuse)
+        | dict.fromkeys((ClientLeft, ClientDisconnect), _close)
+        | {Exception: _fail},
+        lifespan=front.lifespan,
+    )
+    return Gate(app, served)
+
+
+async def _refuse(request: Request, fault: Exception) -> Response:
+    match fault:
+        case ApiError():
+            error = fault
+        case TrtpipeError():
+            error = from_fault(fault)
+        case HTTPException():  # of Starlette itself: no such path or method
+            error = ApiError(fault.status_code, f"{request.method} {request.url.path}: {fault.detail}")
+    request.state.facts["error"] = error.code
+    return error.response()
+
+
+async def _close(request: Request, fault: Exception) -> Response:
+    return Response(status_code=CLOSED)
+
+
+async def _fail(request: Request, fault: Exception) -> Response:
+    return ApiError(500, "internal error", kind="server_error", code="internal_error").response()

@@ -1,0 +1,189 @@
+"""The bodies that are served, as models: what is not a field here is refused by its name.
+
+``null`` asks for nothing, as in OpenAI's API, and passes for every field, also for those that are not served.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal, Self, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from trtpipe.front.errors import ApiError
+from trtpipe.triton_repo.exchange import Options
+
+# OpenAI's default of /v1/completions.
+COMPLETION_TOKENS = 16
+STOPS_MAX = 4
+Stop = Annotated[str, Field(min_length=1)]
+Body = TypeVar("Body", bound="Generating")
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class TextPart(_Body):
+    type: Literal["text"]
+    text: str
+
+
+class Message(_Body):
+    """``content``: a text, or parts of text, which are joined."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[TextPart]
+
+    def plain(self) -> dict[str, str]:
+        content = self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
+        # OpenAI's newer word for the same role; chat templates know only the older one.
+        return {"role": "system" if self.role == "developer" else self.role, "content": content}
+
+
+class StreamOptions(_Body):
+    include_usage: bool = False
+
+
+class Generating(_Body):
+    """What both endpoints take. Fields that accept one value only are there because clients send it.
+
+    ``user`` is accepted and used for nothing. ``top_k``, ``repetition_penalty`` and ``min_tokens`` go beyond OpenAI's.
+    """
+
+    model: str
+    max_tokens: int | None = Field(None, ge=1)
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    temperature: float | None = Field(None, ge=0, le=2)
+    top_p: float | None = Field(None, ge=0, le=1)
+    top_k: int | None = Field(None, ge=0)
+    frequency_penalty: float | None = Field(None, ge=-2, le=2)
+    presence_penalty: float | None = Field(None, ge=-2, le=2)
+    repetition_penalty: float | None = Field(None, gt=0)
+    min_tokens: int | None = Field(None, ge=0)
+    seed: int | None = Field(None, ge=0, lt=2**64)
+    stop: Stop | Annotated[list[Stop], Field(max_length=STOPS_MAX)] | None = None
+    n: Literal[1] | None = None
+    user: str | None = None
+
+    @model_validator(mode="after")
+    def _options_of_a_stream(self) -> Self:
+        if self.stream_options is not None and not self.stream:
+            raise ValueError("stream_options needs stream: true")
+        return self
+
+    @property
+    def answer_tokens(self) -> int | None:
+        """How many tokens are asked for; None leaves it to the front."""
+        return self.max_tokens
+
+    def options(self) -> Options:
+        """Return the engine's inputs. OpenAI samples from everything unless told otherwise, the engine does not."""
+        found: dict[str, Any] = {
+            name: value
+            for name in ("frequency_penalty", "presence_penalty", "repetition_penalty", "min_tokens")
+            if (value := getattr(self, name)) is not None
+        }
+        if self.stop:
+            found["stop_words"] = [self.stop] if isinstance(self.stop, str) else self.stop
+        return cast("Options", found | self._randomness())
+
+    def _randomness(self) -> dict[str, Any]:
+        if self.temperature == 0 or self.top_p == 0 or self.top_k == 1:
+            return {"top_k": 1}
+        found: dict[str, Any] = {
+            "temperature": 1.0 if self.temperature is None else self.temperature,
+            "top_p": 1.0 if self.top_p is None else self.top_p,
+        }
+        if self.top_k is not None:
+            found["top_k"] = self.top_k
+        if self.seed is not None:
+            found["seed"] = self.seed
+        return found
+
+
+class ChatBody(Generating):
+    messages: list[Message] = Field(min_length=1)
+    max_completion_tokens: int | None = Field(None, ge=1)
+    logprobs: Literal[False] | None = None
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Self:
+        if self.max_tokens and self.max_completion_tokens and self.max_tokens != self.max_completion_tokens:
+            raise ValueError("max_tokens and max_completion_tokens differ; give one of them")
+        return self
+
+    @property
+    def answer_tokens(self) -> int | None:
+        return self.max_completion_tokens or self.max_tokens
+
+    def conversation(self) -> list[dict[str, str]]:
+        return [message.plain() for message in self.messages]
+
+
+class CompletionBody(Generating):
+    prompt: str
+    echo: Literal[False] | None = None
+    best_of: Literal[1] | None = None
+
+    @property
+    def answer_tokens(self) -> int:
+        return self.max_tokens or COMPLETION_TOKENS
+
+    def conversation(self) -> list[dict[str, str]]:
+        return [{"role": "user", "content": self.prompt}]
+
+
+def read(kind: type[Body], content: bytes) -> Body:
+    """Read a request's body. Raises ApiError with all problems; ``param`` is the first one's field."""
+    try:
+        document = json.loads(content)
+    except ValueError as fault:
+        raise ApiError(400, f"the body is no JSON: {fault}") from None
+    if not isinstance(document, dict):
+        raise ApiError(400, "the body must be a JSON object")
+    try:
+        return kind.model_validate(_without_nulls(document))
+    except ValidationError as fault:
+        problems: dict[str, str] = {}
+        for error in fault.errors(include_url=False, include_input=False, include_context=False):
+            field = _field(error["loc"], document)
+            problems.setdefault(field, _words(error, field))
+        raise ApiError(400, "; ".join(problems.values()), param=next(iter(problems)) or None) from None
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _field(location: tuple[int | str, ...], document: Any) -> str:
+    """Return the field as a client would write it; what pydantic adds names members of a union."""
+    found: list[str] = []
+    for part in location:
+        if isinstance(document, dict) and part in document:
+            found.append(f".{part}")
+        elif isinstance(document, list) and isinstance(part, int) and part < len(document):
+            found.append(f"[{part}]")
+        else:
+            if isinstance(document, dict) and not found:
+                found.append(f".{part}")  # a field that is missing
+            break
+        document = document[part]
+    return "".join(found).removeprefix(".")
+
+
+def _words(error: Any, field: str) -> str:
+    match error["type"]:
+        case "extra_forbidden":
+            return f"`{field}` is not supported"
+        case "missing":
+            return f"`{field}` is missing: {error['loc'][-1]}"
+        case "value_error":
+            return str(error["msg"]).removeprefix("Value error, ")
+        case "literal_error":
+            return f"`{field}`: only {error['msg'].removeprefix('Input should be ')} is supported"
+        case _:
+            return f"`{field}`: {error['msg']}"

@@ -1,0 +1,119 @@
+"""Runs the front in this process until somebody asks for its end, or what it stands before has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import socket
+from collections.abc import Callable
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from trtpipe.errors import EnvironmentUnfit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from trtpipe.front.gate import Gate
+
+POLL_S = 0.25
+CUT_OFF_S = 3.0  # for requests that are cut off to say so
+LOGGERS = {"trtpipe.front": logging.INFO, "uvicorn.error": logging.WARNING}
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take the port without listening yet. Raises EnvironmentUnfit where that is impossible."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    taken = socket.socket(family, socket.SOCK_STREAM)
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind((host, port))
+    except OSError as fault:
+        taken.close()
+        raise EnvironmentUnfit(
+            f"the front can't listen on {host}:{port}: {fault.strerror}",
+            where="serving.front_port",
+            fix="choose another address or port",
+        ) from None
+    return taken
+
+
+def run(
+    app: Gate,
+    taken: socket.socket,
+    *,
+    drain_s: float,
+    log: Path,
+    on_ready: Callable[[], None],
+    has_ended: Callable[[], bool],
+) -> None:
+    """Serve until SIGINT, SIGTERM or ``has_ended``; then accept nothing more and let running requests end.
+
+    ``drain_s``: what is still running then is cut off. The signal is raised again at the end.
+    """
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=math.ceil(drain_s + CUT_OFF_S),
+    )
+    with _logging_to(log):
+        asyncio.run(_run(_Server(config, app, drain_s), taken, on_ready, has_ended))
+
+
+class _Server(uvicorn.Server):
+    """Cuts off in its own words what runs for too long after a stop; uvicorn would break the connections."""
+
+    def __init__(self, config: uvicorn.Config, gate: Gate, drain_s: float) -> None:
+        super().__init__(config)
+        self._gate = gate
+        self._drain_s = drain_s
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().call_later(self._drain_s, self._gate.cut_off)
+        await super().shutdown(sockets)
+
+
+async def _run(
+    server: uvicorn.Server, taken: socket.socket, on_ready: Callable[[], None], has_ended: Callable[[], bool]
+) -> None:
+    watching = asyncio.ensure_future(_watch(server, on_ready, has_ended))
+    try:
+        await server.serve(sockets=[taken])
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+
+
+async def _watch(server: uvicorn.Server, on_ready: Callable[[], None], has_ended: Callable[[], bool]) -> None:
+    while not server.started:
+        await asyncio.sleep(POLL_S)
+    on_ready()
+    while not has_ended():
+        await asyncio.sleep(POLL_S)
+    server.should_exit = True
+
+
+@contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handler = logging.FileHandler(path, encoding="utf-8")
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(LOGGERS[logger.name])
+        logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+        handler.close()

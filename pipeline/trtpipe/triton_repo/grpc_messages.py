@@ -1,0 +1,79 @@
+"""Requests and responses over gRPC as messages, and what its faults mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+from tritonclient.grpc import service_pb2 as messages
+
+from trtpipe.errors import ToolFailed
+from trtpipe.triton_repo import contract
+from trtpipe.triton_repo.exchange import OutOfTime
+
+SCHEME = "grpc://"
+OUTPUT = "text_output"
+# Triton's words for the types, and where a message holds their values.
+TYPES = {
+    "BOOL": ("BOOL", "bool_contents"),
+    "FP32": ("FP32", "fp32_contents"),
+    "INT32": ("INT32", "int_contents"),
+    "STRING": ("BYTES", "bytes_contents"),
+    "UINT64": ("UINT64", "uint64_contents"),
+}
+OPTIONS = (
+    ("grpc.enable_http_proxy", 0),  # a proxy of the environment must not stand between this machine and itself
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+
+
+def request(model: str, inputs: dict[str, Any], request_id: str = "") -> messages.ModelInferRequest:
+    """Return the message for one request. What is no tensor goes as a parameter, as over HTTP, and is refused."""
+    tensors = {tensor.name: tensor for tensor in contract.ENSEMBLE.inputs}
+    built = messages.ModelInferRequest(model_name=model, id=request_id)
+    for name, value in inputs.items():
+        if name in tensors:
+            built.inputs.append(_tensor(tensors[name], value))
+        else:
+            built.parameters[name].string_param = str(value)
+    return built
+
+
+def _tensor(tensor: contract.Tensor, value: Any) -> messages.ModelInferRequest.InferInputTensor:
+    datatype, field = TYPES[tensor.type]
+    values = [one.encode() if isinstance(one, str) else one for one in (value if isinstance(value, list) else [value])]
+    contents = messages.InferTensorContents(**{field: values})
+    shape = [1, len(values)]  # the batch dimension first
+    return messages.ModelInferRequest.InferInputTensor(
+        name=tensor.name, datatype=datatype, shape=shape, contents=contents
+    )
+
+
+def text(response: messages.ModelStreamInferResponse, where: str) -> str:
+    """Return the text of one response; text tensors are lengths (4 bytes, little endian) and bytes in turn."""
+    if response.error_message:
+        # Such a message has no code that would tell a bad request from a failure.
+        raise ToolFailed(
+            f"the server answered: {response.error_message}",
+            where=where,
+            fix="correct the request; if it is right, see the server's log",
+        )
+    outputs = [output.name for output in response.infer_response.outputs]
+    raw = response.infer_response.raw_output_contents[outputs.index(OUTPUT)]
+    found: str = raw[4:].decode()
+    return found
+
+
+def is_failed(state: grpc.ChannelConnectivity) -> bool:
+    return state in (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
+
+
+def failure(fault: grpc.RpcError, where: str, time_limit_s: float) -> ToolFailed:
+    if fault.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return OutOfTime(time_limit_s, where)
+    return ToolFailed(
+        f"the call failed: {fault.code().name}: {fault.details()}", where=where, fix="see the server's log"
+    )

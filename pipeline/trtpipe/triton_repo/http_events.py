@@ -1,0 +1,65 @@
+"""What Triton's ``generate`` endpoints send, read without a connection: documents, events, faults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+
+from trtpipe.errors import ToolFailed
+from trtpipe.triton_repo.exchange import Refused
+
+BAD_REQUEST = 400
+
+
+def endpoint(url: str, model: str, *, stream: bool) -> str:
+    return f"{url}/v2/models/{model}/generate" + ("_stream" if stream else "")
+
+
+def body(inputs: dict[str, Any], request_id: str) -> dict[str, Any]:
+    return {**inputs, "id": request_id} if request_id else inputs
+
+
+class Events:
+    """Cuts a stream of server-sent events into documents.
+
+    Cut at line feeds only: JSON texts may hold other characters that count as line ends elsewhere.
+    """
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+        self._rest = b""
+
+    def take(self, content: bytes) -> Iterator[dict[str, Any]]:
+        """Take what has arrived and yield the documents that are whole. Raises as ``document`` does."""
+        *lines, self._rest = (self._rest + content).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                yield document(line.removeprefix(b"data:"), self._response)
+
+    def finish(self) -> None:
+        """Raise ToolFailed where something is left that is no event: a refusal comes as bare JSON."""
+        if self._rest.strip():
+            document(self._rest, self._response)
+
+
+def document(content: bytes, response: httpx.Response) -> dict[str, Any]:
+    """Read one document. Raises Refused or ToolFailed; Triton sends some errors with status 200."""
+    try:
+        found: dict[str, Any] = json.loads(content)
+    except ValueError:
+        found = {"error": content.decode(errors="replace").strip() or "no content"}
+    if "error" in found or response.is_error:
+        kind = Refused if response.status_code == BAD_REQUEST else ToolFailed
+        raise kind(
+            f"the server answered {response.status_code}: {found.get('error', found)}",
+            where=str(response.url),
+            fix="correct the request" if response.is_client_error else "see the server's log",
+        )
+    return found
+
+
+def broken(fault: httpx.TransportError, url: str) -> ToolFailed:
+    return ToolFailed(f"the connection broke: {fault or type(fault).__name__}", where=url, fix="see the server's log")
