@@ -15,7 +15,7 @@ from trtpipe.core import artifacts, environment
 from trtpipe.core.artifacts import FOLDERS
 from trtpipe.core.store import Store
 from trtpipe.release.current import require_current
-from workspaces import trtpipe, write_config
+from workspaces import REPOSITORY, trtpipe, write_config
 
 pytestmark = pytest.mark.e2e
 DAMAGED_LAYER = 15
@@ -103,8 +103,7 @@ def test_serve_and_ask(workspace: Path, server: str) -> None:
 
 def test_tensorrt_llm_is_refused_with_exit_4(tmp_path: Path) -> None:
     write_config(tmp_path)
-    (tmp_path / "a100.yaml").write_text("kind: tensorrt-llm\ngpu: a100-80gb\ntensor_parallel: 8\n")
-    result = trtpipe("run", "--set", "target=a100.yaml", folder=tmp_path)
+    result = trtpipe("run", "--set", f"target={REPOSITORY}/engines/a100x8.yaml", folder=tmp_path)
     assert result.code == 4
     assert "tensorrt-llm" in result.stderr
     assert not list(tmp_path.glob("*/*/*/record.json"))
