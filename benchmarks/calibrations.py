@@ -26,9 +26,9 @@ PROMPTS = 64
 
 
 def draw(options: argparse.Namespace) -> None:
-    from prompts import settings  # `measure` runs where trtpipe's dependencies are not installed
+    from prompts import pick, settings  # `measure` runs where trtpipe's dependencies are not installed
 
-    from trtpipe.calibration import population, select, tokenizing, tokens
+    from trtpipe.calibration import population, tokenizing, tokens
     from trtpipe.calibration.near import Neighbours
     from trtpipe.core.progress import Silent
 
@@ -38,13 +38,7 @@ def draw(options: argparse.Namespace) -> None:
     for seed in SEEDS:
         chosen = settings(seed=seed, calibration_prompts=PROMPTS)
         found = population.read(population.log_of([SAMPLE], chosen), chosen, tokenizer, Silent())
-        picked = select.choose(
-            found.candidates,
-            calibration=PROMPTS,
-            heldout_per_segment=chosen.heldout_prompts_per_segment,
-            segment_min=chosen.segment_prompts_min,
-            similarity=chosen.near_duplicate_similarity,
-        )
+        picked = pick(found, chosen, PROMPTS)
         near = Neighbours((one.row for one in picked.heldout), chosen.near_duplicate_similarity)
         held = {one.row.id for one in picked.heldout}
         free = [one for one in found.candidates if one.row.id not in held and not near.near(one.row)]

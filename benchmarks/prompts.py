@@ -124,17 +124,22 @@ def measure_every_row(log: Path, model: Path) -> dict[str, Any]:
     return read_and_measure(log, model, pool_rows=2**40)
 
 
-def choose(log: Path, model: Path) -> dict[str, Any]:
-    """How close ``CHOSEN`` business prompts are to the log, beside the median of 20 random draws."""
-    chosen = settings(pool_rows=CHOOSING_ROWS)
-    found = population.read(population.log_of([log], chosen), chosen, tokenizing.load(model, "2026-01-01"), Silent())
-    picked = select.choose(
+def pick(found: population.Population, chosen: Selection, count: int) -> select.Chosen:
+    """Choose held-out prompts and ``count`` calibration prompts, all of the log."""
+    return select.choose(
         found.candidates,
-        calibration=CHOSEN,
+        calibration=count,
         heldout_per_segment=chosen.heldout_prompts_per_segment,
         segment_min=chosen.segment_prompts_min,
         similarity=chosen.near_duplicate_similarity,
     )
+
+
+def choose(log: Path, model: Path) -> dict[str, Any]:
+    """How close ``CHOSEN`` business prompts are to the log, beside the median of 20 random draws."""
+    chosen = settings(pool_rows=CHOOSING_ROWS)
+    found = population.read(population.log_of([log], chosen), chosen, tokenizing.load(model, "2026-01-01"), Silent())
+    picked = pick(found, chosen, CHOSEN)
     pairs = [(candidate, style.of(candidate.row)) for candidate in picked.calibration]
     distances = closeness.distances(pairs, found.sample, seed=0)
     return {
