@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from trtpipe.core import environment
@@ -30,3 +32,15 @@ def test_a_missing_package_names_the_extra() -> None:
         environment.version_of("no-such-package", extra="vllm")
     assert caught.value.fix is not None
     assert "trtpipe[vllm]" in caught.value.fix
+
+
+def test_a_containers_limit_counts_where_it_is_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable: 8000 kB\n")
+    monkeypatch.setattr(environment, "MEMORY_FILE", tmp_path / "meminfo")
+    monkeypatch.setattr(environment, "CGROUP", tmp_path)
+    assert environment.free_memory_bytes() == 8000 << 10
+    (tmp_path / "memory.current").write_text("1024\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert environment.free_memory_bytes() == 8000 << 10
+    (tmp_path / "memory.max").write_text("5120\n")
+    assert environment.free_memory_bytes() == 4096

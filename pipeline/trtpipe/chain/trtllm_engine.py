@@ -11,6 +11,7 @@ from trtpipe.chain.export import Source
 from trtpipe.chain.trtllm_checkpoint import Line
 from trtpipe.config.load import target_file
 from trtpipe.config.target import TensorrtLlmTarget
+from trtpipe.core import environment
 from trtpipe.engines.trtllm.build import checkpoint, chosen, container, gpu_query, probe, rewrites, workers
 from trtpipe.engines.trtllm.build import stage as building
 from trtpipe.engines.trtllm.build.grammar import command
@@ -108,7 +109,7 @@ def build(runner: Runner, planned: Planned, foretold: Foretold, folder: Path) ->
     gpu_query.require(devices, plan.gpu, release.driver_floor)
     ranks = target.tensor_parallel * target.pipeline_parallel
     if target.build_workers == "auto":
-        count, why = workers.choose(min(ranks, len(devices)), foretold.worker_bytes, workers.free_host_bytes())
+        count, why = workers.choose(min(ranks, len(devices)), foretold.worker_bytes, environment.free_memory_bytes())
     else:
         count, why = target.build_workers, f"{target.build_workers} workers: the target says so"
     place = building.Place(

@@ -7,9 +7,9 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from trtpipe.core import digest
+from trtpipe.core import digest, documents
 from trtpipe.errors import ConfigError, Stale
 
 if TYPE_CHECKING:
@@ -118,19 +118,12 @@ def read(path: Path) -> Artifact:
     """Read a finished artifact. Raises ConfigError where there is none or its record can't be read."""
     record_path = path / RECORD
     try:
-        record = Record.model_validate_json(record_path.read_bytes())
+        record = documents.read(record_path, Record, "record", "delete the artifact's folder and run again")
     except FileNotFoundError:
         raise ConfigError(
             "not a finished artifact: it has no record.json",
             where=str(path),
             fix="give the folder of a finished artifact, or run the stage again",
-        ) from None
-    except ValidationError as fault:
-        first = fault.errors()[0]
-        raise ConfigError(
-            f"the record is damaged: {'.'.join(map(str, first['loc'])) or 'all of it'}: {first['msg']}",
-            where=str(record_path),
-            fix="delete the artifact's folder and run again",
         ) from None
     return Artifact(path, record)
 

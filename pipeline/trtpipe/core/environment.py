@@ -12,6 +12,8 @@ from typing import Any
 from trtpipe import __version__
 from trtpipe.errors import EnvironmentUnfit
 
+MEMORY_FILE = Path("/proc/meminfo")
+CGROUP = Path("/sys/fs/cgroup")
 # What decides which kernels the local engine can use.
 TELLING_CPU_FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile", "amx_bf16", "amx_int8")
 
@@ -44,6 +46,16 @@ def describe() -> dict[str, Any]:
         "cpu_flags": list(cpu_flags()),
         "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1),
     }
+
+
+def free_memory_bytes() -> int:
+    """Return the memory that processes can still have here: the machine's, or the container's where that is less."""
+    lines = MEMORY_FILE.read_text("ascii").splitlines()
+    available = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
+    limit, used = CGROUP / "memory.max", CGROUP / "memory.current"
+    if limit.is_file() and used.is_file() and (most := limit.read_text("ascii").strip()) != "max":
+        available = min(available, int(most) - int(used.read_text("ascii")))
+    return available
 
 
 def version_of(distribution: str, *, extra: str) -> str:

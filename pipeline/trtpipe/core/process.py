@@ -78,8 +78,7 @@ def run_worker(
         stop(child)
         os.close(read_fd)
     if result is None or status != 0:
-        ending = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-        raise ToolFailed(f"{module} ended early: {ending}\n{tail(log)}", where=str(log), fix="see the log")
+        raise ToolFailed(f"{module} ended early: {ending(status)}\n{tail(log)}", where=str(log), fix="see the log")
     return result
 
 
@@ -132,6 +131,11 @@ def _events(child: subprocess.Popen[bytes], read_fd: int, deadline: float) -> Ge
         raise TimeoutError
     finally:
         os.close(end_fd)
+
+
+def ending(status: int) -> str:
+    """Return how a child ended, in words."""
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 
 def stop(child: subprocess.Popen[bytes], grace_s: float = STOP_GRACE_S) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import time
 from os import getpid
 from typing import TYPE_CHECKING
 
-from trtpipe.core.process import stop, tail
+from trtpipe.core.process import ending, stop, tail
 from trtpipe.errors import ToolFailed
 
 if TYPE_CHECKING:
@@ -53,9 +52,7 @@ def run_tool(
         ) from None
     finally:
         stop(child)
-    if status == 0:
-        return None
-    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+    return None if status == 0 else ending(status)
 
 
 def _follow(

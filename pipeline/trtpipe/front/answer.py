@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -26,7 +27,7 @@ class Usage:
 
 
 @dataclass(frozen=True)
-class Form:
+class Form(ABC):
     """How one endpoint writes an answer. ``usage_in_stream``: whether the client has asked for it."""
 
     request_id: str
@@ -34,26 +35,26 @@ class Form:
     usage_in_stream: bool = False
     created: int = field(default_factory=lambda: int(time.time()))
 
-    def whole(self, text: str, finish: Finish, usage: Usage) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def whole(self, text: str, finish: Finish, usage: Usage) -> dict[str, Any]: ...
 
     def opening(self) -> list[dict[str, Any]]:
         """Return what a stream begins with."""
         return []
 
-    def piece(self, text: str) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def piece(self, text: str) -> dict[str, Any]: ...
 
     def closing(self, finish: Finish, usage: Usage) -> list[dict[str, Any]]:
         """Return what a stream ends with."""
         last = [{**self._chunk([]), "usage": usage.document()}] if self.usage_in_stream else []
         return [self._last(finish), *last]
 
-    def _last(self, finish: Finish) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def _last(self, finish: Finish) -> dict[str, Any]: ...
 
-    def _chunk(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def _chunk(self, choices: list[dict[str, Any]]) -> dict[str, Any]: ...
 
     def _head(self, prefix: str, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
         return {

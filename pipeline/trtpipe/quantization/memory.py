@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
+from trtpipe.core import environment
 from trtpipe.errors import EnvironmentUnfit
 from trtpipe.quantization.architectures import ScaleGroup
 from trtpipe.quantization.device import Compute
@@ -85,5 +85,4 @@ def free_bytes(compute: Compute) -> int:
     """Return the memory that a process could still take without swapping."""
     if compute.device.type != "cpu":
         return int(torch.cuda.mem_get_info(compute.device)[0])
-    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
+    return environment.free_memory_bytes()

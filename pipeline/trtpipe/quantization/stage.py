@@ -62,7 +62,7 @@ def stage(
 def group_size_for(model: Path, asked: int | str) -> int:
     """Return the group size. Raises ConfigError naming every width that it does not divide, and whose inputs it is."""
     config = json.loads((model / "config.json").read_text("utf-8"))
-    widths = _widths(model)
+    widths = _widths(config)
     fitting = [size for size in (128, 64) if all(width % size == 0 for width in widths.values())]
     if asked == "auto" and fitting:
         return fitting[0]
@@ -81,9 +81,8 @@ def group_size_for(model: Path, asked: int | str) -> int:
     )
 
 
-def _widths(model: Path) -> dict[str, int]:
+def _widths(config: dict[str, Any]) -> dict[str, int]:
     """Return how wide the inputs of the linears are, by what config.json calls it."""
-    config = json.loads((model / "config.json").read_text("utf-8"))
     widths = {key: int(config[key]) for key in WIDTH_KEYS if key in config}
     head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     return widths | {ATTENTION_WIDTH: head_dim * int(config["num_attention_heads"])}
@@ -116,7 +115,7 @@ def _make(
         # Threads that spin while they wait starve each other where cores are shared.
         environment={"OMP_WAIT_POLICY": "passive"},
     )
-    widest = max(_widths(model).values())
+    widest = max(_widths(json.loads((model / "config.json").read_text("utf-8"))).values())
     if result["calibration_tokens"] < widest:
         making.note(
             f"{result['calibration_tokens']:,} calibration tokens are fewer than the {widest:,} channels of the widest "

@@ -94,12 +94,9 @@ class OutputEnergy:
 
     def through(self, error: torch.Tensor) -> torch.Tensor:
         """Return E G in float32."""
-        product: torch.Tensor
         if error.is_cuda:
-            product = torch.mm(error.bfloat16(), self._gram, out_dtype=torch.float32)
-        else:
-            product = error @ self._gram
-        return product
+            return torch.mm(error.bfloat16(), self._gram, out_dtype=torch.float32)
+        return torch.mm(error, self._gram)
 
     def of_rows(self, error: torch.Tensor) -> torch.Tensor:
         """Return e G eᵀ for each row e."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trtpipe.errors import EnvironmentUnfit
@@ -15,24 +14,12 @@ GIB = 1 << 30
 # others, with room.
 HOST_BYTES_PER_WEIGHT_BYTE = 2.5
 HOST_BASE_BYTES = 4 * GIB
-MEMORY_FILE = Path("/proc/meminfo")
-CGROUP = Path("/sys/fs/cgroup")
 
 
 def bytes_of_worker(memory: Memory) -> int:
     """Return the host memory that building the largest rank takes, in bytes: an estimate."""
     largest = max(stage.total_bytes for stage in memory.weights)
     return int(largest * HOST_BYTES_PER_WEIGHT_BYTE) + HOST_BASE_BYTES
-
-
-def free_host_bytes() -> int:
-    """Return the memory that processes can still have here: the machine's, or the container's where that is less."""
-    lines = MEMORY_FILE.read_text("ascii").splitlines()
-    available = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
-    limit, used = CGROUP / "memory.max", CGROUP / "memory.current"
-    if limit.is_file() and used.is_file() and (most := limit.read_text("ascii").strip()) != "max":
-        available = min(available, int(most) - int(used.read_text("ascii")))
-    return available
 
 
 def choose(ranks: int, each_bytes: int, free_bytes: int) -> tuple[int, str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from trtpipe.core import documents
 from trtpipe.core.store import write_json
 from trtpipe.engines.trtllm.build.releases import RELEASES
 from trtpipe.errors import ConfigError, EnvironmentUnfit, TrtpipeError, raise_all
@@ -61,19 +62,12 @@ def read(folder: Path) -> Lock:
     """Read an engine's lock. Raises ConfigError where there is none, or it is damaged."""
     path = folder / LOCK
     try:
-        return Lock.model_validate_json(path.read_bytes())
+        return documents.read(path, Lock, "lock", "build the engine again")
     except FileNotFoundError:
         raise ConfigError(
             "the engine has no lock: nothing says where it may run",
             where=str(path),
             fix="build it with `trtpipe build-engine`, which writes one",
-        ) from None
-    except ValidationError as fault:
-        first = fault.errors()[0]
-        raise ConfigError(
-            f"the lock is damaged: {'.'.join(map(str, first['loc'])) or 'all of it'}: {first['msg']}",
-            where=str(path),
-            fix="build the engine again",
         ) from None
 
 

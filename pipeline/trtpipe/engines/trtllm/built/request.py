@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from trtpipe.config.target import TensorrtLlmTarget
+from trtpipe.core import documents
 from trtpipe.core.store import write_json
-from trtpipe.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,14 +34,4 @@ def write(folder: Path, request: Request) -> None:
 def read(folder: Path) -> Request | None:
     """Return what an engine was asked for; None for one that this program has not built. Raises ConfigError."""
     path = folder / REQUEST
-    if not path.is_file():
-        return None
-    try:
-        return Request.model_validate_json(path.read_bytes())
-    except ValidationError as fault:
-        first = fault.errors()[0]
-        raise ConfigError(
-            f"the request is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}",
-            where=str(path),
-            fix="build the engine again",
-        ) from None
+    return documents.read(path, Request, "request", "build the engine again") if path.is_file() else None
