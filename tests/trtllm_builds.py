@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import json
 import shutil
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from exports import canonical
 
+from calibration.tiny import END, model_folder
 from standins import trtllm_build as standin
 from trtpipe.chain import plan as planning
 from trtpipe.chain import trtllm_engine as chain
@@ -41,8 +41,10 @@ def _models(model_type: str, reuse: bool) -> tuple[Path, Path]:
     folder = Path(mkdtemp(prefix="trtpipe-tests-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     biases = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj") if model_type == "qwen2" else ()
-    canonical.make(folder / "model", model_type=model_type, biases=biases)
-    (folder / "model/tokenizer.json").write_text(json.dumps({"model": {"vocab": {"a": 0}}, "added_tokens": []}))
+    canonical.make(folder / "model", model_type=model_type, biases=biases, vocab_size=END + 1, eos_token_id=END)
+    model_folder(folder / "tokenizer")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(folder / "tokenizer" / name, folder / "model" / name)
     (folder / "checkpoint").mkdir()
     trtllm.plan(
         Checkpoint(folder / "model"), tensor_parallel=8, pipeline_parallel=1, dtype="bfloat16",
@@ -80,6 +82,15 @@ class Site:
     def write(self, **changes: Any) -> None:
         self.target |= changes
         self.target_file.write_text(yaml.safe_dump(self.target))
+
+    @property
+    def config_file(self) -> Path:
+        return self.folder / "trtpipe.yaml"
+
+    def write_config(self, **changes: Any) -> None:
+        """Write a config of this model and target; its prompts are never read."""
+        content = {"model": str(self.model), "target": str(self.target_file), "prompts": {"files": ["log.jsonl"]}}
+        self.config_file.write_text(yaml.safe_dump(content | changes))
 
     def install(self, **options: Any) -> Path:
         return standin.install(self.folder / "tensorrt-llm", grammar.FILE, **options)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trtpipe.errors import ConfigError, GateInconclusive, GateRejected, Stale, TrtpipeError
+from trtpipe.errors import ConfigError, EnvironmentUnfit, GateInconclusive, GateRejected, Stale, TrtpipeError
 from trtpipe.release import promote as promotion
 from trtpipe.release.current import current, history, link, require_current
 from trtpipe.release.promote import find, rollback, verdict_of
@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from trtpipe.core.store import Store
 
 
+def anywhere(release: Artifact) -> None:
+    """Nothing keeps the release from running here."""
+
+
 def promote(store: Store, release: Artifact) -> bool:
     """Promote on the latest verdict, as the command does."""
-    return promotion.promote(store, release, verdict_of(store, release))
+    return promotion.promote(store, release, verdict_of(store, release), anywhere)
 
 
 def test_a_passing_release_becomes_current_once(releases: Releases) -> None:
@@ -63,9 +67,9 @@ def test_the_verdict_at_hand_counts_even_if_a_later_one_failed(releases: Release
     release = releases.release(1)
     passed = releases.verdict(release, "pass")
     releases.verdict(release, "fail")
-    assert promotion.promote(releases.store, release, passed) is True
+    assert promotion.promote(releases.store, release, passed, anywhere) is True
     with pytest.raises(GateRejected, match="no verdict"):
-        promotion.promote(releases.store, releases.release(2), passed)
+        promotion.promote(releases.store, releases.release(2), passed, anywhere)
 
 
 def test_a_changed_release_and_an_edited_verdict_are_refused(releases: Releases) -> None:
@@ -93,11 +97,11 @@ def test_rollback_goes_back_step_by_step_with_the_right_verdicts(releases: Relea
     made = [releases.passing(value) for value in (1, 2, 3)]
     for release in made:
         promote(releases.store, release)
-    assert rollback(releases.store).id == made[1].id
-    assert rollback(releases.store).id == made[0].id
+    assert rollback(releases.store, anywhere).id == made[1].id
+    assert rollback(releases.store, anywhere).id == made[0].id
     assert require_current(releases.store).id == made[0].id
     with pytest.raises(ConfigError, match="no earlier release"):
-        rollback(releases.store)
+        rollback(releases.store, anywhere)
     verdict_of = {entry["release"]: entry["verdict"] for entry in history(releases.store)[:3]}
     assert len(set(verdict_of.values())) == 3
     for entry in history(releases.store)[3:]:
@@ -108,9 +112,9 @@ def test_after_a_rollback_the_next_promotion_goes_back_to_what_was_current(relea
     first, second, third = (releases.passing(value) for value in (1, 2, 3))
     promote(releases.store, first)
     promote(releases.store, second)
-    rollback(releases.store)
+    rollback(releases.store, anywhere)
     promote(releases.store, third)
-    assert rollback(releases.store).id == first.id
+    assert rollback(releases.store, anywhere).id == first.id
 
 
 def test_rollback_refuses_a_changed_release(releases: Releases) -> None:
@@ -119,7 +123,22 @@ def test_rollback_refuses_a_changed_release(releases: Releases) -> None:
     promote(releases.store, second)
     (first.path / "more").touch()
     with pytest.raises(Stale):
-        rollback(releases.store)
+        rollback(releases.store, anywhere)
+    assert require_current(releases.store).id == second.id
+
+
+def test_what_cannot_run_here_is_neither_promoted_nor_gone_back_to(releases: Releases) -> None:
+    def nowhere(release: Artifact) -> None:
+        raise EnvironmentUnfit("built for other GPUs", where=release.id, fix="build it here")
+
+    first, second = releases.passing(1), releases.passing(2)
+    with pytest.raises(EnvironmentUnfit, match="built for other GPUs"):
+        promotion.promote(releases.store, first, verdict_of(releases.store, first), nowhere)
+    assert history(releases.store) == []
+    promote(releases.store, first)
+    promote(releases.store, second)
+    with pytest.raises(EnvironmentUnfit, match="built for other GPUs"):
+        rollback(releases.store, nowhere)
     assert require_current(releases.store).id == second.id
 
 
@@ -127,7 +146,7 @@ def test_a_link_set_by_hand_has_no_way_back(releases: Releases) -> None:
     release = releases.passing(1)
     link(releases.store).symlink_to(f"releases/{release.id}")
     with pytest.raises(ConfigError, match="no earlier release"):
-        rollback(releases.store)
+        rollback(releases.store, anywhere)
 
 
 def test_releases_are_found_by_the_beginning_of_their_id(releases: Releases) -> None:

@@ -8,7 +8,7 @@ import click
 
 from trtpipe import __version__
 
-# name -> what `trtpipe --help` says; the command lives in the module of the same name, or in `steps`
+# name -> what `trtpipe --help` says; the command lives in the module of the same name
 COMMANDS = {
     "init": "Write a workspace with the embedded sample's config and prompts.",
     "run": "Run the whole chain and promote what passes the drift check.",
@@ -28,13 +28,12 @@ COMMANDS = {
     "serve": "Serve the current release with Triton.",
     "ask": "Ask the served model.",
 }
-STEPS = ("calibrate", "package")
 # Commands that change the workspace -> the chain's property that they obtain, if they obtain one.
 CHANGING = {
     "run": "verdict",
     "calibrate": "checkpoint",
-    "build-engine": None,  # it foresees by itself: the local engine has a chain, TensorRT-LLM has lines
-    "package": "release",
+    "build-engine": None,  # these two foresee by themselves: the local engine has a chain, TensorRT-LLM has not
+    "package": None,
     "check-drift": "verdict",
     "promote": None,
     "rollback": None,
@@ -52,7 +51,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
-        module = importlib.import_module("trtpipe.cli.steps" if cmd_name in STEPS else f"trtpipe.cli.{name}")
+        module = importlib.import_module(f"trtpipe.cli.{name}")
         command: click.Command = getattr(module, name)
         if cmd_name not in CHANGING:
             return command

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trtpipe.cli.common import Options
+
+if TYPE_CHECKING:
+    from trtpipe.chain.foresight import Foreseen
 
 
 class Seconds(click.FloatRange):
@@ -53,7 +56,11 @@ def foresee(options: Options, artifact: str) -> None:
     """Say what obtaining the chain's ``artifact`` would do."""
     from trtpipe.chain import foresight
 
-    stages = foresight.foresee(options.workspace(), artifact)
+    show(options, foresight.foresee(options.workspace(), artifact))
+
+
+def show(options: Options, stages: list[Foreseen]) -> None:
+    """Say what would become of these stages."""
     width = max(len(stage.stage) for stage in stages)
     lines = [f"{stage.stage:{width}}  {stage.decision:7}  {stage.reason}" for stage in stages]
     options.result({"dry_run": True, "stages": [stage.document() for stage in stages]}, "\n".join(lines))

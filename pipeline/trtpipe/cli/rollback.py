@@ -14,15 +14,17 @@ def rollback(options: Options) -> None:
 
     Example: trtpipe rollback --json
     """
+    from trtpipe.chain import servable
     from trtpipe.core.store import Store
     from trtpipe.release import promote as promotion
 
     if options.dry_run:
         release, _verdict = promotion.previous(Store(options.workspace().root))
+        servable.require(release)
         document = {"dry_run": True, "release": release.id, "digest": release.digest}
         options.result(document, f"release {release.id} would become current again")
         return
     with options.locked() as (_, store, _console):
-        release = promotion.rollback(store)
+        release = promotion.rollback(store, servable.require)
     document = {"release": release.id, "digest": release.digest}
     options.result(document, f"release {release.id} is current again")

@@ -16,6 +16,7 @@ def run(options: Options) -> None:
 
     Example: trtpipe run --set quantization.recipe=rtn
     """
+    from trtpipe.chain import servable
     from trtpipe.chain.chain import Chain
     from trtpipe.cli import outcome
     from trtpipe.core.runner import Runner
@@ -28,7 +29,7 @@ def run(options: Options) -> None:
         verdict = chain.verdict
         try:
             outcome.require_pass(verdict)
-            changed = promote(store, chain.release, verdict)
+            changed = promote(store, chain.release, verdict, servable.require)
         finally:  # a rejected run is the one that is read most closely
             report = outcome.write_report(store, runner.outcomes, verdict)
     document = outcome.document(runner.outcomes) | {

@@ -19,6 +19,15 @@ WHOLE_NUMBERS = (
     "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers",
     "head_dim", "vocab_size",
 )  # fmt: skip
+# All that core/chat.py reads of a folder.
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "config.json",
+    "generation_config.json",
+)
 IDENTITY_FILES = ("*.json", "*.jinja", "merges.txt", WEIGHTS)
 
 

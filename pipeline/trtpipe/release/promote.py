@@ -10,6 +10,8 @@ from trtpipe.errors import ConfigError, GateInconclusive, GateRejected
 from trtpipe.release.current import current_id, history, require_current, switch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trtpipe.core.artifacts import Artifact
     from trtpipe.core.store import Store
 
@@ -20,12 +22,13 @@ def verdict_of(store: Store, release: Artifact) -> Artifact | None:
     return verdicts[-1] if verdicts else None
 
 
-def promote(store: Store, release: Artifact, verdict: Artifact | None) -> bool:
+def promote(store: Store, release: Artifact, verdict: Artifact | None, may_run: Callable[[Artifact], None]) -> bool:
     """Make ``release`` current on the strength of ``verdict``; False if it was current already.
 
-    Raises what ``require_promotable`` raises.
+    ``may_run`` raises where the release can't run on this machine. Raises what it and ``require_promotable`` raise.
     """
     passing = require_promotable(release, verdict)
+    may_run(release)
     if is_promoted(store, release):
         return False
     switch(store, release, "promote", passing.id)
@@ -64,9 +67,10 @@ def is_promoted(store: Store, release: Artifact) -> bool:
     return bool(entries) and entries[-1]["digest"] == release.digest and current_id(store) == release.id
 
 
-def rollback(store: Store) -> Artifact:
-    """Go back to the release that was current before. Raises what ``previous`` raises."""
+def rollback(store: Store, may_run: Callable[[Artifact], None]) -> Artifact:
+    """Go back to the release that was current before. Raises what ``previous`` and ``may_run`` raise."""
     release, verdict_id = previous(store)
+    may_run(release)
     switch(store, release, "rollback", verdict_id)
     return release
 

@@ -112,7 +112,12 @@ LEFT_OUT = {
 
 @dataclass(frozen=True)
 class EngineParameters:
-    """What differs between engines. Folders are seen from the model's own folder or absolute."""
+    """What differs between engines.
+
+    ``engine_folder``: absolute, or seen from the server's working folder, since the backend opens the path as it is
+    (model_instance_state.cc). ``tokenizer_folder``: absolute, or seen from a Python model's own folder; the backend
+    in C++ ignores it.
+    """
 
     engine_folder: str
     tokenizer_folder: str

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 from tokenizers import Tokenizer
@@ -25,6 +26,11 @@ from trtpipe.core.artifacts import RECORD
 from trtpipe.core.runner import Making, Stage
 from trtpipe.errors import ConfigError
 from trtpipe.triton_repo import configs, contract, pbtxt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 MODELS = Path(__file__).parent / "models"
 CHAT = Path(core.__file__).parent / "chat.py"
@@ -42,6 +48,7 @@ SHARED = {
 VERSION = "1"
 # A release can be moved by copying its files; a folder without any would get lost on the way.
 EMPTY_FOLDER_NOTE = "This folder holds no code: the ensemble is what config.pbtxt says.\n"
+BACKEND_NOTE = "This folder holds no code: the backend that config.pbtxt names runs the engine.\n"
 
 
 class Packaging(BaseModel):
@@ -63,16 +70,16 @@ def stage(engine: Path, engine_digest: str, packaging: Packaging) -> Stage:
         name="package",
         kind="release",
         revision=3,
-        inputs={"engine": engine_digest, "models": digest.of_value(_code())},
+        inputs={"engine": engine_digest, "models": code_digest(SHARED)},
         parameters=packaging,
         versions={},
         make=lambda making: _make(making, engine, packaging),
     )
 
 
-def _code() -> dict[str, dict[str, str]]:
-    """Return the digest of every module of every model."""
-    return {model: {path.name: digest.of_file(path) for path in modules(model)} for model in SHARED}
+def code_digest(models: Iterable[str]) -> str:
+    """Return the digest over every module of these models."""
+    return digest.of_value({model: {path.name: digest.of_file(path) for path in modules(model)} for model in models})
 
 
 def modules(model: str) -> list[Path]:
@@ -81,25 +88,27 @@ def modules(model: str) -> list[Path]:
 
 
 def _make(making: Making, engine: Path, packaging: Packaging) -> None:
-    _check_text(engine / "tokenizer.json")
-    linked, copied = _link_tree(engine, making.folder / "engine")
+    require_decoder(engine / "tokenizer.json")
+    link_engine(making, engine)
+    write_models(making, configs.build(configs.LocalEngine(packaging.execution_environment, packaging.template_date)))
+
+
+def write_models(making: Making, built: Mapping[str, ModelConfig]) -> None:
+    """Write the model repository: configs, and the code of those models that run in Python."""
     repository = making.folder / "model_repository"
-    built = configs.build(configs.LocalEngine(packaging.execution_environment, packaging.template_date))
     for name, config in built.items():
         version = repository / name / VERSION
         version.mkdir(parents=True)
         (repository / name / "config.pbtxt").write_text(pbtxt.render(config), encoding="utf-8")
-        if name in SHARED:
+        if config.backend == "python":
             for module in modules(name):
                 shutil.copyfile(module, version / module.name)
         else:
-            (version / "README").write_text(EMPTY_FOLDER_NOTE, encoding="utf-8")
-    if copied:
-        making.note(f"{copied} engine file(s) copied instead of linked: they are on another file system")
-    making.figures |= {"models": sorted(built), "engine_files": linked + copied}
+            (version / "README").write_text(BACKEND_NOTE if config.backend else EMPTY_FOLDER_NOTE, encoding="utf-8")
+    making.figures |= {"models": sorted(built)}
 
 
-def _check_text(tokenizer: Path) -> None:
+def require_decoder(tokenizer: Path) -> None:
     """Raise ConfigError where the served models could not make text of the tokenizer's tokens."""
     try:
         token_bytes.TokenBytes(Tokenizer.from_file(str(tokenizer)))
@@ -107,13 +116,13 @@ def _check_text(tokenizer: Path) -> None:
         raise ConfigError(str(fault), where=str(tokenizer), fix="take a model with a tokenizer of that kind") from None
 
 
-def _link_tree(source: Path, target: Path) -> tuple[int, int]:
-    """Hard-link the files below ``source``; copy where linking is impossible. Returns (linked, copied)."""
+def link_engine(making: Making, engine: Path) -> None:
+    """Hard-link the engine's files into the release; copy, and say so, where linking is impossible."""
     linked = copied = 0
-    for path in sorted(source.rglob("*")):
-        if not path.is_file() or path == source / RECORD:
+    for path in sorted(engine.rglob("*")):
+        if not path.is_file() or path == engine / RECORD:
             continue
-        goal = target / path.relative_to(source)
+        goal = making.folder / "engine" / path.relative_to(engine)
         goal.parent.mkdir(parents=True, exist_ok=True)
         try:
             os.link(path, goal)
@@ -121,4 +130,6 @@ def _link_tree(source: Path, target: Path) -> tuple[int, int]:
         except OSError:
             shutil.copyfile(path, goal)
             copied += 1
-    return linked, copied
+    if copied:
+        making.note(f"{copied} engine file(s) copied instead of linked: they are on another file system")
+    making.figures |= {"engine_files": linked + copied}

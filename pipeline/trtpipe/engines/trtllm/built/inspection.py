@@ -75,6 +75,11 @@ def inspect(path: Path, target: TensorrtLlmTarget | None = None) -> Inspection:
     if locked is None:
         found.append(Finding("warning", "no lock: nothing says which GPU and which TensorRT it is for", str(path),
                              fix="build it with `trtpipe build-engine`"))  # fmt: skip
+    elif len(locked.sm_by_rank) != engine.world_size:
+        found.append(Finding(
+            "refused", f"the lock is of {len(locked.sm_by_rank)} ranks, and the engine has {engine.world_size}",
+            f"{path / lock.LOCK} sm_by_rank", fix=folder.BUILD_AGAIN,
+        ))  # fmt: skip
     if asked is not None:
         accepted = (target or asked.target).accepted_changes
         found += compare.findings(compare.differences(asked.arguments, engine.config), accepted, where)

@@ -1,0 +1,97 @@
+"""The stage ``package`` of a TensorRT-LLM engine: its release, for Triton's own backend.
+
+release/
+├── engine/                    the engine folder, hard-linked, its lock among the files
+├── tokenizer/                 what tokenizing and the chat template need of the model's folder
+└── model_repository/          as of the local engine, but tensorrt_llm has no code: its backend is in C++
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from trtpipe.core import digest, model_folder
+from trtpipe.core.chat import ChatError, ChatTokenizer
+from trtpipe.core.runner import Making, Stage
+from trtpipe.errors import ConfigError
+from trtpipe.triton_repo import configs, repository, repository_check
+from trtpipe.triton_repo.engine_parameters import EngineParameters
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# The backend opens it as it stands, so the server is started in a folder that has it: the release stays relocatable.
+ENGINE_FOLDER = "engine"
+TOKENIZER = "tokenizer"
+# Seen from the folder of a model that runs in Python.
+TOKENIZER_FOLDER = f"../../{TOKENIZER}"
+PYTHON_MODELS = ("preprocessing", "postprocessing", "tensorrt_llm_bls")
+
+
+class Packaging(BaseModel):
+    """What decides a release, apart from engine and tokenizer."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    requests_max: int = Field(description="Most requests of one step: the engine's max_batch_size.")
+    kv_memory_share: float = Field(description="Share of the memory that the loaded engine leaves, for the KV cache.")
+    kv_reuse: bool
+    chunked_context: bool
+    scheduler_policy: Literal["guaranteed_no_evict", "max_utilization"] = "guaranteed_no_evict"
+    template_date: str = Field(description="The day that the chat template sees (ISO 8601).")
+
+    def engine(self) -> configs.TensorrtLlmEngine:
+        parameters = EngineParameters(
+            engine_folder=ENGINE_FOLDER,
+            tokenizer_folder=TOKENIZER_FOLDER,
+            beam_width_max=1,
+            kv_memory_share=self.kv_memory_share,
+            kv_reuse=self.kv_reuse,
+            kv_host_bytes=0,
+            chunked_context=self.chunked_context,
+            scheduler_policy=self.scheduler_policy,
+        )
+        return configs.TensorrtLlmEngine(parameters, self.template_date, self.requests_max)
+
+
+def stage(engine: Path, engine_digest: str, model: Path, packaging: Packaging) -> Stage:
+    """Build the stage. ``model``: the folder whose tokenizer the engine's model has."""
+    files = [model / name for name in model_folder.TOKENIZER_FILES if (model / name).is_file()]
+    return Stage(
+        name="package",
+        kind="release",
+        revision=1,
+        inputs={
+            "engine": engine_digest,
+            "tokenizer": digest.of_value({path.name: digest.of_file(path) for path in files}),
+            "models": repository.code_digest(PYTHON_MODELS),
+        },
+        parameters=packaging,
+        versions={},
+        make=lambda making: _make(making, engine, files, packaging),
+    )
+
+
+def _make(making: Making, engine: Path, files: list[Path], packaging: Packaging) -> None:
+    tokenizer = making.folder / TOKENIZER
+    tokenizer.mkdir()
+    for path in files:
+        shutil.copyfile(path, tokenizer / path.name)
+    _require_tokenizer(tokenizer, files[0].parent, packaging.template_date)
+    repository.link_engine(making, engine)
+    repository.write_models(making, configs.build(packaging.engine()))
+    repository_check.check(making.folder)
+
+
+def _require_tokenizer(tokenizer: Path, model: Path, template_date: str) -> None:
+    """Raise ConfigError where the served models could not use it."""
+    try:
+        ChatTokenizer.load(tokenizer, date=template_date)
+    except ChatError as fault:
+        raise ConfigError(
+            f"the model's tokenizer can't be used: {fault}", where=str(model), fix="add the missing file there"
+        ) from None
+    repository.require_decoder(tokenizer / "tokenizer.json")

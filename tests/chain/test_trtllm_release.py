@@ -1,0 +1,249 @@
+"""A TensorRT-LLM engine of the stand-in builder as a release: packaged, promoted, rolled back, and each refusal."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from core.stages import stage
+from trtllm_builds import TARGET, Site
+from trtpipe.cli import trtpipe
+from trtpipe.core import artifacts, model_folder
+from trtpipe.core.chat import ChatTokenizer
+from trtpipe.core.progress import Silent
+from trtpipe.core.runner import Making, Runner
+from trtpipe.core.store import Store
+from trtpipe.engines.trtllm.built import lock
+from trtpipe.errors import ConfigError, EnvironmentUnfit, GateRejected, Stale, TrtpipeError
+from trtpipe.release.current import current_id
+from trtpipe.triton_repo import pbtxt, repository_check
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+    from trtpipe.core.artifacts import Artifact
+
+
+def run(site: Site, *words: str) -> Result:
+    command = [*words, "-c", str(site.config_file)]
+    return CliRunner().invoke(trtpipe, command, prog_name="trtpipe")
+
+
+def done(site: Site, *words: str) -> dict[str, Any]:
+    result = run(site, *words, "--json", "-q")
+    assert result.exception is None, result.exception
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def refused(site: Site, *words: str) -> TrtpipeError:
+    fault = run(site, *words).exception
+    assert isinstance(fault, TrtpipeError), fault
+    for one in fault.each():
+        assert one.what, "three parts"
+        assert one.where, one.what
+        assert one.fix, one.what
+    return fault
+
+
+def give_verdict(site: Site, release: str) -> None:
+    """Stand in for the drift check, which no machine without TensorRT-LLM can make of such an engine."""
+    store = Store(site.folder)
+    (found,) = [one for one in store.all("release") if one.id == release]
+
+    def make(making: Making) -> None:
+        (making.folder / "verdict.json").write_text('{"verdict": "pass"}')
+
+    Runner(store, Silent()).obtain(stage(make, name="check-drift", kind="verdict", inputs={"release": found.digest}))
+
+
+@pytest.fixture(scope="module", params=["llama", "qwen2"])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Artifact]:
+    """A workspace with an engine, for tests that copy it."""
+    site = Site(tmp_path_factory.mktemp("packaged") / "site", model_type=request.param)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(site.install()), prepend=os.pathsep)
+        return site, site.build()
+
+
+@pytest.fixture
+def site(made: tuple[Site, Artifact], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """The workspace again, with programs of its own on PATH."""
+    copy: Site = object.__new__(Site)
+    copy.folder, copy.target, copy.model_type = tmp_path / "site", dict(TARGET), made[0].model_type
+    shutil.copytree(made[0].folder, copy.folder, ignore=shutil.ignore_patterns("tensorrt-llm"))
+    monkeypatch.setenv("PATH", str(copy.install()), prepend=os.pathsep)
+    copy.write_config()
+    return copy
+
+
+def engine_of(site: Site) -> Path:
+    (engine,) = Store(site.folder).all("engine")
+    return engine.path
+
+
+def flip(path: Path) -> None:
+    """Change a byte of this file alone: a release's files are links to the engine's."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.unlink()
+    path.write_bytes(data)
+
+
+def test_an_engine_is_packaged_promoted_and_rolled_back(site: Site) -> None:
+    first = done(site, "package")["release"]
+    folder = site.folder / "triton_repo/releases" / first
+    assert len(repository_check.check(folder)) == 5
+    config = pbtxt.parse((folder / "model_repository/tensorrt_llm/config.pbtxt").read_text(), "config")
+    assert (config.backend, config.max_batch_size) == ("tensorrtllm", 512)
+    values = {key: value.string_value for key, value in config.parameters.items()}
+    assert (folder / values["gpt_model_path"] / "rank7.engine").samefile(engine_of(site) / "rank7.engine")
+    assert values["enable_kv_cache_reuse"] == values["enable_chunked_context"] == "false"
+    assert values["kv_cache_free_gpu_mem_fraction"] == "0.9"
+    for model in ("preprocessing", "postprocessing", "tensorrt_llm_bls"):
+        config = pbtxt.parse((folder / f"model_repository/{model}/config.pbtxt").read_text(), "config")
+        tokenizer = folder / "model_repository" / model / config.parameters["tokenizer_dir"].string_value
+        assert ChatTokenizer.load(tokenizer).encode("a") == ChatTokenizer.load(site.model).encode("a")
+        assert (folder / f"model_repository/{model}/1/model.py").is_file()
+    assert lock.read(folder / "engine") == lock.read(engine_of(site))
+
+    give_verdict(site, first)
+    assert done(site, "promote")["changed"] is True
+    second = done(site, "package", "--set", "prompts.template_date=2026-02-02")["release"]
+    give_verdict(site, second)
+    done(site, "promote")
+    assert current_id(Store(site.folder)) == second
+    assert done(site, "rollback")["release"] == first
+    assert current_id(Store(site.folder)) == first
+
+
+def test_what_is_copied_of_a_model_is_all_that_its_tokenizer_reads(site: Site, tmp_path: Path) -> None:
+    (site.model / "generation_config.json").write_text('{"eos_token_id": [7]}')
+    (site.model / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
+    release = done(site, "package")["release"]
+    kept = site.folder / "triton_repo/releases" / release / "tokenizer"
+    assert {path.name for path in kept.iterdir()} <= set(model_folder.TOKENIZER_FILES)
+    ours, theirs = ChatTokenizer.load(kept), ChatTokenizer.load(site.model)
+    assert (ours.eos_ids, ours.named_tokens) == (theirs.eos_ids, theirs.named_tokens)
+    messages = [{"role": "user", "content": "x"}]
+    assert ours.render(messages) == theirs.render(messages) == "x"
+
+
+def test_an_equal_package_is_reused_and_a_dry_run_makes_nothing(site: Site) -> None:
+    assert "package  build" in run(site, "package", "--dry-run").stdout
+    assert Store(site.folder).all("release") == []
+    done(site, "package")
+    assert "package  reuse" in run(site, "package", "--engine", str(engine_of(site)), "--dry-run").stdout
+    assert done(site, "package")["stages"][0]["reused"] is True
+
+
+def test_without_a_verdict_it_is_not_promoted(site: Site) -> None:
+    done(site, "package")
+    fault = refused(site, "promote")
+    assert isinstance(fault, GateRejected)
+    assert fault.what == "the release has no verdict"
+
+
+def test_a_flipped_byte_is_refused_by_package_and_by_promote(site: Site) -> None:
+    release = done(site, "package")["release"]
+    give_verdict(site, release)
+    flip(site.folder / "triton_repo/releases" / release / "engine/rank5.engine")
+    fault = refused(site, "promote")
+    assert isinstance(fault, Stale)
+    assert "engine/rank5.engine" in fault.what
+    flip(engine_of(site) / "rank3.engine")
+    fault = refused(site, "package")
+    assert isinstance(fault, Stale)
+    assert "rank3.engine" in fault.what
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_missing_rank_is_refused(site: Site, recorded: bool) -> None:
+    engine = engine_of(site)
+    (engine / "rank2.engine").unlink()
+    if not recorded:
+        (engine / artifacts.RECORD).unlink()
+    fault = refused(site, "package", "--engine", str(engine))
+    assert isinstance(fault, Stale if recorded else ConfigError)
+    assert "rank2.engine" in fault.what if recorded else "rank 2 of 8 is missing" in fault.what
+
+
+def gpus(site: Site, line: str, count: int = 8) -> None:
+    (site.folder / "tensorrt-llm/bin/nvidia-smi").write_text("#!/bin/sh\ncat <<'END'\n" + f"{line}\n" * count + "END\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "count", "said"),
+    [
+        ("NVIDIA A10, 8.6, 23028, 580.1", 8, "built for SM 80 (NVIDIA A100-SXM4-80GB), running on SM 86 (NVIDIA A10)"),
+        ("NVIDIA A100-PCIE-40GB, 8.0, 40960, 580.1", 8, "built for NVIDIA A100-SXM4-80GB, running on NVIDIA A100-PCIE"),
+        ("NVIDIA A100-SXM4-80GB, 8.0, 81920, 535.1", 8, "the driver is 535.1, and the engine's CUDA needs 580 or newer"),
+        ("NVIDIA A100-SXM4-80GB, 8.0, 81920, 580.1", 4, "the engine has 8 ranks, one a GPU, and there are 4 GPUs"),
+    ],
+)  # fmt: skip
+def test_the_wrong_gpus_are_refused_at_each_step(site: Site, line: str, count: int, said: str) -> None:
+    first = done(site, "package")["release"]
+    give_verdict(site, first)
+    done(site, "promote")
+    second = done(site, "package", "--set", "prompts.template_date=2026-02-02")["release"]
+    give_verdict(site, second)
+    done(site, "promote")
+    before = current_id(Store(site.folder))
+    gpus(site, line, count)
+    for words in (("package",), ("promote", first), ("rollback",), ("rollback", "--dry-run"), ("serve",)):
+        fault = refused(site, *words)
+        assert isinstance(fault, EnvironmentUnfit), words
+        assert said in fault.what
+        assert str(fault.where).endswith(f"engine/{lock.LOCK}" if words != ("package",) else lock.LOCK)
+    assert current_id(Store(site.folder)) == before
+
+
+@pytest.mark.parametrize("words", [("package",), ("promote",), ("serve",)])
+def test_the_wrong_version_is_refused_at_each_step(site: Site, words: tuple[str, ...]) -> None:
+    release = done(site, "package")["release"]
+    give_verdict(site, release)
+    if words == ("serve",):
+        done(site, "promote")
+    shutil.rmtree(site.folder / "tensorrt-llm")
+    site.install(version="1.1.0")
+    fault = refused(site, *words)
+    assert isinstance(fault, EnvironmentUnfit)
+    assert fault.what == "built with TensorRT-LLM 1.2.1, running TensorRT-LLM 1.1.0"
+    assert "nvcr.io/nvidia/tritonserver:26.04-trtllm-python-py3" in str(fault.fix)
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "said"),
+    [
+        ("config.json", {"version": "1.1.0"}, "the engine is of TensorRT-LLM 1.1.0, and the lock says 1.2.1"),
+        (lock.LOCK, {"sm_by_rank": [80] * 7 + [86]}, "built for SM 80, 86"),
+        (lock.LOCK, {"sm_by_rank": [80] * 4}, "the lock is of 4 ranks, and the engine has 8"),
+    ],
+)
+def test_an_engine_that_its_lock_does_not_fit_is_refused(
+    site: Site, file: str, changes: dict[str, Any], said: str
+) -> None:
+    engine = engine_of(site)
+    (engine / artifacts.RECORD).unlink()
+    path = engine / file
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    assert any(said in one.what for one in refused(site, "package", "--engine", str(engine)).each())
+
+
+def test_an_engine_without_a_lock_or_of_another_model_is_refused(site: Site) -> None:
+    engine = engine_of(site)
+    fault = refused(site, "package", "--set", f"model={site.folder}")
+    assert fault.what == "there is no config.json"
+    config = site.model / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"hidden_size": 96}))
+    assert refused(site, "package").what == "the model's hidden_size is 96, the engine's 512"
+    (engine / lock.LOCK).unlink()
+    assert refused(site, "package").what == "there is no TensorRT-LLM engine yet"
+    fault = refused(site, "package", "--engine", str(engine))
+    assert fault.what == "the engine has no lock: nothing says where it may run"
