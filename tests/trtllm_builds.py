@@ -67,6 +67,15 @@ class Site:
         shutil.copytree(checkpoint, self.checkpoint)
         self.write()
 
+    def copy(self, folder: Path) -> Site:
+        """Return this site in another folder, with a config, and without the programs."""
+        copy: Site = object.__new__(Site)
+        copy.folder, copy.target, copy.model_type = folder, dict(self.target), self.model_type
+        shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns("tensorrt-llm"))
+        copy.write()
+        copy.write_config()
+        return copy
+
     @property
     def model(self) -> Path:
         return self.folder / "model"

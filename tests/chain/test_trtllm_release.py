@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from core.stages import stage
-from trtllm_builds import TARGET, Site
+from trtllm_builds import Site
 from trtpipe.cli import trtpipe
 from trtpipe.core import artifacts, model_folder
 from trtpipe.core.chat import ChatTokenizer
@@ -75,11 +75,8 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 def site(made: tuple[Site, Artifact], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     """The workspace again, with programs of its own on PATH."""
-    copy: Site = object.__new__(Site)
-    copy.folder, copy.target, copy.model_type = tmp_path / "site", dict(TARGET), made[0].model_type
-    shutil.copytree(made[0].folder, copy.folder, ignore=shutil.ignore_patterns("tensorrt-llm"))
+    copy = made[0].copy(tmp_path / "site")
     monkeypatch.setenv("PATH", str(copy.install()), prepend=os.pathsep)
-    copy.write_config()
     return copy
 
 
@@ -183,7 +180,7 @@ def gpus(site: Site, line: str, count: int = 8) -> None:
     [
         ("NVIDIA A10, 8.6, 23028, 580.1", 8, "built for SM 80 (NVIDIA A100-SXM4-80GB), running on SM 86 (NVIDIA A10)"),
         ("NVIDIA A100-PCIE-40GB, 8.0, 40960, 580.1", 8, "built for NVIDIA A100-SXM4-80GB, running on NVIDIA A100-PCIE"),
-        ("NVIDIA A100-SXM4-80GB, 8.0, 81920, 535.1", 8, "the driver is 535.1, and the engine's CUDA needs 580 or newer"),
+        ("NVIDIA A100-SXM4-80GB, 8.0, 81920, 535.1", 8, "driver is 535.1, and the engine's CUDA needs 580 or newer"),
         ("NVIDIA A100-SXM4-80GB, 8.0, 81920, 580.1", 4, "the engine has 8 ranks, one a GPU, and there are 4 GPUs"),
     ],
 )  # fmt: skip

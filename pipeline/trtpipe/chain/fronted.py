@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trtpipe.chain import released
 from trtpipe.core.chat import ChatTokenizer
 from trtpipe.errors import ConfigError
 from trtpipe.front.settings import Limits, Served
@@ -27,17 +27,16 @@ def served(space: Workspace, release: Artifact, triton_url: str, api_key: str | 
             where="serving.front_host",
             fix=f"set the environment variable {API_KEY}, or listen on 127.0.0.1",
         )
-    engine = release.path / "engine"
-    arguments = json.loads((engine / "engine.json").read_text("utf-8"))["arguments"]
+    found = released.read(release)
     front = serving.front
     return Served(
         model=front.model_name or Path(space.config.model).name,
         created=int((release.path / "record.json").stat().st_mtime),
         triton_url=triton_url,
-        tokenizer=ChatTokenizer.load(engine, date=release.record.parts.parameters.get("template_date")),
+        tokenizer=ChatTokenizer.load(found.tokenizer, date=release.record.parts.parameters.get("template_date")),
         limits=Limits(
-            context_tokens=arguments["max_model_len"],
-            answer_tokens=min(front.answer_tokens_max, arguments["max_model_len"] - 1),
+            context_tokens=found.context_tokens,
+            answer_tokens=min(front.answer_tokens_max, found.context_tokens - 1),
             body_bytes=front.body_kib_max * 1024,
             requests_in_flight=front.requests_max,
             request_s=front.request_limit_s,

@@ -27,6 +27,7 @@ COMMANDS = {
     "report": "Write the calibration quality report.",
     "serve": "Serve the current release with Triton.",
     "ask": "Ask the served model.",
+    "accept": "Build, serve and measure a TensorRT-LLM target on this machine.",
 }
 # Commands that change the workspace -> the chain's property that they obtain, if they obtain one.
 CHANGING = {
@@ -38,6 +39,7 @@ CHANGING = {
     "promote": None,
     "rollback": None,
     "export": None,
+    "accept": None,
 }
 
 

@@ -47,7 +47,7 @@ def build_engine(
 
     if target is not None:
         target = target.absolute()
-        options = replace(options, settings=(f"target={target}", *options.settings))
+        options = with_target(options, target)
         own = tuple(setting for setting in options.settings if setting.startswith("target."))
         kind = target_file(target, own).target.kind
     else:
@@ -59,6 +59,11 @@ def build_engine(
         raise UsageFault("--model, --checkpoint and --profile are for TensorRT-LLM", where="the command line",
                          fix="the local engine is built from the config's model: leave them out")  # fmt: skip
     _local(options)
+
+
+def with_target(options: Options, target: Path) -> Options:
+    """Return the options with the config's target replaced; overrides of the target's keys go to this one."""
+    return replace(options, settings=(f"target={target}", *options.settings))
 
 
 def _local(options: Options) -> None:
@@ -73,16 +78,7 @@ def _local(options: Options) -> None:
 def _tensorrt_llm(
     options: Options, target: Path | None, model: Path | None, checkpoint: Path | None, profile: Path | None
 ) -> None:
-    from trtpipe.chain import plan as planning
-    from trtpipe.chain import trtllm_engine as engine
-    from trtpipe.cli.plan import given
-
-    model, target = given(options, model, target)
-    own = tuple(setting for setting in options.settings if setting.startswith("target."))
-    planned = planning.plan(model.absolute(), target, own, profile)
-    foretold = None if planned.plan.refusals else engine.foretell(planned, checkpoint and checkpoint.absolute())
-    _require_legal(options, planned, foretold)
-    assert foretold is not None  # noqa: S101 - a refused plan has ended above
+    foretold = foretold_of(options, target, model, checkpoint, profile)
     if options.dry_run:
         from trtpipe.cli.build_text import text
 
@@ -94,7 +90,24 @@ def _tensorrt_llm(
             fix="`--dry-run` prints the line that makes it",
         )
     else:
-        _build(options, planned, foretold, checkpoint.absolute())
+        _build(options, foretold, checkpoint.absolute())
+
+
+def foretold_of(
+    options: Options, target: Path | None, model: Path | None, checkpoint: Path | None, profile: Path | None
+) -> Foretold:
+    """Return the build of a legal plan; end with the findings where it is not. What is None is the config's."""
+    from trtpipe.chain import plan as planning
+    from trtpipe.chain import trtllm_engine as engine
+    from trtpipe.cli.plan import given
+
+    model, target = given(options, model, target)
+    own = tuple(setting for setting in options.settings if setting.startswith("target."))
+    planned = planning.plan(model.absolute(), target, own, profile)
+    foretold = None if planned.plan.refusals else engine.foretell(planned, checkpoint and checkpoint.absolute())
+    _require_legal(options, planned, foretold)
+    assert foretold is not None  # noqa: S101 - a refused plan has ended above
+    return foretold
 
 
 def _require_legal(options: Options, planned: Planned, foretold: Foretold | None) -> None:
@@ -116,13 +129,13 @@ def _require_legal(options: Options, planned: Planned, foretold: Foretold | None
     )
 
 
-def _build(options: Options, planned: Planned, foretold: Foretold, checkpoint: Path) -> None:
+def _build(options: Options, foretold: Foretold, checkpoint: Path) -> None:
     from trtpipe.chain import trtllm_engine as engine
     from trtpipe.cli import outcome
     from trtpipe.core.runner import Runner
 
     with options.locked() as (_, store, console):
         runner = Runner(store, console)
-        made = engine.build(runner, planned, foretold, checkpoint)
+        made = engine.build(runner, foretold.planned, foretold, checkpoint)
     document = {**outcome.document(runner.outcomes), "notes": made.record.notes}
     options.result(document, f"{outcome.stages(runner.outcomes)}\n\nengine: {made.path}")

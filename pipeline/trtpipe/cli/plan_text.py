@@ -33,12 +33,12 @@ def heading(planned: Planned) -> Iterator[str]:
     plan, shape, target = planned.plan, planned.plan.division.shape, planned.plan.target
     ranks = target.tensor_parallel * target.pipeline_parallel
     algo = QUANT_ALGO[target.weights]
-    yield from _wrapped(
+    yield from wrapped(
         "model",
         f"{planned.model} ({shape.model_type}: {shape.layers} layers, hidden {shape.hidden}, MLP {shape.intermediate}, "
         f"{shape.heads} heads, {shape.kv_heads} KV heads of {shape.head_width}, vocabulary {shape.vocabulary})",
     )
-    yield from _wrapped(
+    yield from wrapped(
         "target",
         f"{planned.target} (TensorRT-LLM {target.version}, {ranks} x {plan.gpu.name}, TP {target.tensor_parallel}, "
         f"PP {target.pipeline_parallel}, weights {algo}{f' in groups of {target.group_size}' if 'W4' in algo else ''}, "
@@ -52,16 +52,18 @@ def heading(planned: Planned) -> Iterator[str]:
 def findings_text(findings: Iterable[Finding]) -> Iterator[str]:
     for finding in findings:
         yield ""
-        yield from _wrapped(finding.kind, finding.what)
+        yield from wrapped(finding.kind, finding.what)
         for label, said in (("where", finding.where), ("why", finding.why), ("cost", finding.cost),
                             ("do", finding.fix), ("source", finding.source)):  # fmt: skip
             if said:
-                yield from _wrapped(f"  {label}", said)
+                yield from wrapped(f"  {label}", said)
 
 
-def _wrapped(label: str, said: str) -> list[str]:
+def wrapped(label: str, said: str) -> list[str]:
+    """Return lines of the screen's width, the label before the first and room for it before the others."""
+    label = f"{label:9}" if len(label) <= 9 else f"{label}  "
     return textwrap.wrap(
-        said, WIDTH, initial_indent=f"{label:9}", subsequent_indent=" " * 9, break_long_words=False,
+        said, WIDTH, initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False,
         break_on_hyphens=False,
     )  # fmt: skip
 
@@ -92,7 +94,7 @@ def _kv_table(plan: Plan) -> Iterator[str]:
             yield _row(label, [_cell(document, key) for document in documents])
     row = plan.rows[plan.target.kv_dtype]
     if row is not None:
-        yield from _wrapped("row", f"from {row.source}; verified: {row.verified}")
+        yield from wrapped("row", f"from {row.source}; verified: {row.verified}")
 
 
 def _cell(document: dict[str, Any], key: str) -> str:

@@ -22,11 +22,12 @@ def serve(options: Options, front_port: int | None, *, no_front: bool) -> None:
     """Serve the current release on this machine until Ctrl-C or SIGTERM.
 
     Triton, and before it an OpenAI-compatible front, which asks for the key in the environment variable
-    TRTPIPE_API_KEY if that is set.
+    TRTPIPE_API_KEY if that is set. A release of TensorRT-LLM is served where its lock allows it to run, by Triton's own
+    backend, one process a GPU.
 
     Example: trtpipe serve --front-port 9001
     """
-    from trtpipe.chain import fronted
+    from trtpipe.chain import fronted, released, servable
     from trtpipe.core.store import Store
     from trtpipe.front import app
     from trtpipe.front import server as front
@@ -36,6 +37,7 @@ def serve(options: Options, front_port: int | None, *, no_front: bool) -> None:
     space = options.workspace()
     store = Store(space.root)
     release = require_current(store)
+    servable.require(release)
     serving = space.config.serving
     addresses = server.Addresses(serving.host, serving.http_port, serving.grpc_port, serving.metrics_port)
     port = front_port or serving.front_port
@@ -47,14 +49,7 @@ def serve(options: Options, front_port: int | None, *, no_front: bool) -> None:
     front_log = log.with_name("front.log")
     with options.console() as console:
         console.stage("serve", f"release {release.id}; loading, log in {log}")
-        with server.running(
-            release.path,
-            space.resolve(serving.triton_environment),
-            addresses,
-            state=store.state,
-            log=log,
-            ready_timeout_s=serving.ready_timeout_s,
-        ) as running:
+        with released.running(space, release, addresses, state=store.state, log=log) as running:
             say_ready = partial(_say_ready, options, release.id, running)
             if no_front:
                 say_ready(None)

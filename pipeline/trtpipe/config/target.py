@@ -80,6 +80,7 @@ class TensorrtLlmTarget(Section):
         default="auto", description="Ranks built at once; auto: as many as there are ranks and the host's memory holds."
     )
     build_time_limit_s: float = Field(default=14400, gt=0, description="The build is stopped after this time.")
+    load_time_limit_s: float = Field(default=1800, gt=0, description="The server must be ready within this time.")
     container_image: str = Field(
         default="nvcr.io/nvidia/tensorrt-llm/release:1.2.1",
         description="Image that builds where TensorRT-LLM is not on the host; NAME@sha256:... pins its bytes.",

@@ -44,6 +44,25 @@ class Addresses:
     def metrics_url(self) -> str:
         return f"http://{self.host}:{self.metrics_port}/metrics"
 
+    @property
+    def by_purpose(self) -> dict[str, int]:
+        return {"http": self.http_port, "grpc": self.grpc_port, "metrics": self.metrics_port}
+
+    def options(self) -> list[str]:
+        """Return what tells Triton to listen there."""
+        hosts = [f"--{purpose}-address={self.host}" for purpose in self.by_purpose]
+        return [*hosts, *(f"--{purpose}-port={port}" for purpose, port in self.by_purpose.items())]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What serves. ``folder``: where it is started, removed at the end; ``shm_prefix``: of its shared memory."""
+
+    command: list[str]
+    variables: dict[str, str]
+    folder: Path
+    shm_prefix: str
+
 
 @dataclass(frozen=True)
 class Server:
@@ -68,19 +87,25 @@ def running(
     started = time.monotonic()
     triton = installation.find(environment)
     _require_environments(release, triton)
-    ports.require_free(
-        addresses.host,
-        {"http": addresses.http_port, "grpc": addresses.grpc_port, "metrics": addresses.metrics_port},
-    )
-    folder = state / "triton" / str(addresses.http_port)
-    _assemble(folder, release, triton)
-    supervisor = _start(triton, folder, addresses, log)
+    ports.require_free(addresses.host, addresses.by_purpose)
+    folder = working_folder(state, addresses)
+    assemble(folder, release, ("engine",))
+    triton.assemble_backends(folder / "backends")
+    with supervised(_program(triton, folder, addresses), addresses, log, started + ready_timeout_s) as server:
+        yield server
+
+
+@contextmanager
+def supervised(program: Program, addresses: Addresses, log: Path, deadline: float) -> Iterator[Server]:
+    """Run a program until the block ends; within, it has answered. Raises ToolFailed where it was not ready in time."""
+    started = time.monotonic()
+    supervisor = _start(program, log)
     try:
-        _wait_until_ready(supervisor, addresses, log, started + ready_timeout_s)
+        _wait_until_ready(supervisor, addresses, log, deadline)
         yield Server(addresses, supervisor, log, time.monotonic() - started)
     finally:
         _stop(supervisor)
-        shutil.rmtree(folder)
+        shutil.rmtree(program.folder)
 
 
 def wait(server: Server) -> None:
@@ -101,43 +126,54 @@ def _require_environments(release: Path, triton: installation.Installation) -> N
             installation.require_same_python(triton, environment)
 
 
-def _assemble(folder: Path, release: Path, triton: installation.Installation) -> None:
-    """Lay out what the server reads: a copy of the models, so that Python's caches never end up in the release."""
+def working_folder(state: Path, addresses: Addresses) -> Path:
+    return (state / "triton" / str(addresses.http_port)).resolve()
+
+
+def shm_prefix_of(addresses: Addresses) -> str:
+    return f"trtpipe_{os.getpid()}_{addresses.http_port}_"
+
+
+def assemble(folder: Path, release: Path, beside: tuple[str, ...]) -> None:
+    """Lay out what the server reads: a copy of the models, so that Python's caches never end up in the release.
+
+    ``beside``: the release's other folders that the models read.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     shutil.copytree(release / "model_repository", folder / "model_repository")
-    (folder / "engine").symlink_to((release / "engine").resolve())
-    triton.assemble_backends(folder / "backends")
+    for name in beside:
+        (folder / name).symlink_to((release / name).resolve())
 
 
-def _start(triton: installation.Installation, folder: Path, addresses: Addresses, log: Path) -> subprocess.Popen[bytes]:
-    shm_prefix = f"trtpipe_{os.getpid()}_{addresses.http_port}_"
+def _program(triton: installation.Installation, folder: Path, addresses: Addresses) -> Program:
+    shm_prefix = shm_prefix_of(addresses)
     command = [
         str(triton.program),
-        f"--model-repository={(folder / 'model_repository').resolve()}",
-        f"--backend-directory={(folder / 'backends').resolve()}",
+        f"--model-repository={folder / 'model_repository'}",
+        f"--backend-directory={folder / 'backends'}",
         f"--backend-config=python,shm-region-prefix-name={shm_prefix}",
         f"--cache-directory={triton.caches}",
         "--model-control-mode=explicit",
         "--load-model=*",
         "--disable-auto-complete-config",
         f"--exit-timeout-secs={EXIT_TIMEOUT_S}",
-        f"--http-address={addresses.host}",
-        f"--grpc-address={addresses.host}",
-        f"--metrics-address={addresses.host}",
-        f"--http-port={addresses.http_port}",
-        f"--grpc-port={addresses.grpc_port}",
-        f"--metrics-port={addresses.metrics_port}",
+        *addresses.options(),
     ]
+    return Program(command, triton.variables(), folder, shm_prefix)
+
+
+def _start(program: Program, log: Path) -> subprocess.Popen[bytes]:
     supervising = [sys.executable, "-m", "trtpipe.triton_repo.supervisor"]
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as log_file:
         return subprocess.Popen(
-            [*supervising, str(os.getpid()), shm_prefix, str(STOP_GRACE_S), *command],
+            [*supervising, str(os.getpid()), program.shm_prefix, str(STOP_GRACE_S), *program.command],
             stdin=subprocess.DEVNULL,
             stdout=log_file,
             stderr=log_file,
-            env=triton.variables(),
+            cwd=program.folder,
+            env=program.variables,
             start_new_session=True,
         )
 

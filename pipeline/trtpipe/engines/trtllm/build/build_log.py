@@ -19,18 +19,24 @@ STEPS = (
     (re.compile(r"Engine serialized\. Total time"), "ranks written"),
 )
 PEAK = re.compile(r"Build phase peak memory: ([0-9.]+) MB")
+# What TensorRT-LLM prints when it is imported (tensorrt_llm/__init__.py).
+VERSION = re.compile(r"\[TensorRT-LLM\] TensorRT-LLM version: (.+)$")
 WARNING = re.compile(r"\[TRT-LLM\].*?\[W\] (.+)$")
 
 
 @dataclass
 class BuildLog:
-    """Takes lines as they come. ``warnings``: what the builder said it changed, each once."""
+    """Takes lines as they come.
+
+    ``warnings``: what the builder said it changed, each once; ``version``: what it said it is.
+    """
 
     ranks: int
     reporter: Reporter
     counts: list[int] = field(default_factory=lambda: [0] * len(STEPS))
     peak_host_mib: float | None = None
     warnings: list[str] = field(default_factory=list)
+    version: str | None = None
 
     def take(self, line: str) -> None:
         for number, (pattern, label) in enumerate(STEPS):
@@ -41,8 +47,14 @@ class BuildLog:
         if found := PEAK.search(line):
             # upstream divides by 1024 twice and writes MB
             self.peak_host_mib = max(self.peak_host_mib or 0.0, float(found[1]))
+        if told := VERSION.search(line):
+            self.version = told[1].strip()
         if (said := WARNING.search(line)) and said[1] not in self.warnings:
             self.warnings.append(said[1])
 
     def figures(self) -> dict[str, Any]:
-        return {"peak_host_mib_of_a_rank": self.peak_host_mib, "builder_warnings": self.warnings}
+        return {
+            "peak_host_mib_of_a_rank": self.peak_host_mib,
+            "builder_warnings": self.warnings,
+            "builder_reported": self.version,
+        }

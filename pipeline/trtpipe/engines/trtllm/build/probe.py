@@ -66,6 +66,11 @@ def find(release: Release, image: str) -> Installation:
     return Installation(tensorrt_llm, tensorrt, site.program, site.engine, site.image)
 
 
+def require_present(image: str) -> None:
+    """Raise EnvironmentUnfit where nothing here could build; it runs no Python, so it answers at once."""
+    _site(image)
+
+
 def versions_here(image: str) -> tuple[str, str | None]:
     """Return the versions of TensorRT-LLM and TensorRT on this machine, whatever they are. Raises EnvironmentUnfit."""
     site = _site(image)

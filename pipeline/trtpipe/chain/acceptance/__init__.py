@@ -1,0 +1,1 @@
+"""``trtpipe accept``: everything that a machine with TensorRT-LLM can measure of a target, in one document."""

@@ -1,0 +1,59 @@
+"""What keeps this machine from accepting a target: all of it, in the first second, before anything is built."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from trtpipe.engines.trtllm.build import checkpoint, gpu_query, probe
+from trtpipe.engines.trtllm.build.releases import RELEASES
+from trtpipe.errors import ConfigError, EnvironmentUnfit, TrtpipeError, raise_all
+from trtpipe.triton_repo import leader, ports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from trtpipe.chain.plan import Planned
+    from trtpipe.engines.trtllm.build.gpu_query import Device
+    from trtpipe.triton_repo.server import Addresses
+
+
+def require(planned: Planned, folder: Path, addresses: Addresses) -> list[Device]:
+    """Return the GPUs. ``folder``: the checkpoint. Raises everything that is missing, what the machine lacks first."""
+    target, problems = planned.plan.target, _Problems()
+    release, ranks = RELEASES[target.version], target.tensor_parallel * target.pipeline_parallel
+    devices: list[Device] = []
+    with problems.collecting():
+        probe.require_present(target.container_image)
+    with problems.collecting():
+        devices = gpu_query.devices()
+        gpu_query.require(devices, planned.plan.gpu, release.driver_floor)
+        if len(devices) < ranks:
+            raise EnvironmentUnfit(
+                f"the target has {ranks} ranks, one a GPU, and there are {len(devices)} GPUs",
+                where="nvidia-smi",
+                fix="use a machine with as many GPUs, or a target for fewer",
+            )
+    problems.found += leader.problems(ranks, release.serving_images)
+    with problems.collecting():
+        ports.require_free(addresses.host, addresses.by_purpose)
+    with problems.collecting():
+        checkpoint.require(folder, planned.plan)
+    if not (planned.model / "tokenizer.json").is_file():
+        where = str(planned.model)
+        problems.found.append(ConfigError("there is no tokenizer.json", where=where, fix="give the model's folder"))
+    raise_all(problems.found)
+    return devices
+
+
+class _Problems:
+    def __init__(self) -> None:
+        self.found: list[TrtpipeError] = []
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        try:
+            yield
+        except TrtpipeError as fault:
+            self.found += fault.each()

@@ -1,0 +1,153 @@
+"""An acceptance from build to load, and the document of it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from trtpipe.chain import released, servable, trtllm_engine, trtllm_release
+from trtpipe.chain.acceptance import measures
+from trtpipe.chain.acceptance.steps import CheckFailed, Steps
+from trtpipe.core import environment
+from trtpipe.core.chat import ChatTokenizer
+from trtpipe.core.store import command_line, now, write_json
+from trtpipe.engines.trtllm.built import lock
+from trtpipe.errors import ConfigError
+from trtpipe.triton_repo import running_facts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trtpipe.chain.acceptance.measures import LoadSettings
+    from trtpipe.chain.trtllm_engine import Foretold
+    from trtpipe.config.load import Workspace
+    from trtpipe.core.artifacts import Artifact
+    from trtpipe.core.runner import Runner
+    from trtpipe.engines.trtllm.build.gpu_query import Device
+    from trtpipe.triton_repo.server import Addresses, Server
+
+WITHOUT_DRIFT = (
+    "this version scores no TensorRT-LLM engine: neither against the Hugging Face model on the same GPUs nor against a "
+    "16-bit engine. Without a verdict `promote` refuses the release"
+)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where and of what an acceptance is made. ``out``: the file that it leaves."""
+
+    space: Workspace
+    runner: Runner
+    foretold: Foretold
+    checkpoint: Path
+    addresses: Addresses
+    devices: list[Device]
+    out: Path
+
+
+class Acceptance:
+    """``steps``: what came of each."""
+
+    def __init__(self, site: Site, settings: LoadSettings) -> None:
+        self.site = site
+        self.settings = settings
+        self.steps = Steps(lambda name: site.runner.reporter.stage(f"accept: {name}", "begins"))
+        self._engine: dict[str, Any] = {}
+        self._server: dict[str, Any] = {}
+
+    def run(self) -> None:
+        """Run every step that can be run; the file is written whatever becomes of them."""
+        try:
+            self._run()
+        finally:
+            write_json(self.site.out, self.document())
+
+    def _run(self) -> None:
+        self.steps.leave_out("drift", WITHOUT_DRIFT)
+        made: list[Artifact] = []
+        if not (
+            self.steps.run("build", lambda: self._build(made))
+            and self.steps.run("inspect", lambda: _inspected(made[0]))
+            and self.steps.run("package", lambda: self._package(made))
+        ):
+            return
+        with ExitStack() as stack:
+            if self.steps.run("launch", lambda: self._launch(made[1], stack)):
+                self._measure(made[1])
+
+    def _build(self, made: list[Artifact]) -> dict[str, Any]:
+        site = self.site
+        engine = trtllm_engine.build(site.runner, site.foretold.planned, site.foretold, site.checkpoint)
+        made.append(engine)
+        kept = lock.read(engine.path)
+        self._engine = {**kept.model_dump(), "builder_reported": engine.record.figures.get("builder_reported")}
+        return _made(engine, reused=site.runner.outcomes[-1].reused)
+
+    def _package(self, made: list[Artifact]) -> dict[str, Any]:
+        site = self.site
+        date = site.space.config.prompts.template_date
+        release = trtllm_release.package(site.runner, made[0].path, site.foretold.planned.model, date)
+        made.append(release)
+        return _made(release, reused=site.runner.outcomes[-1].reused)
+
+    def _launch(self, release: Artifact, stack: ExitStack) -> dict[str, Any]:
+        site, state = self.site, self.site.runner.store.state
+        servable.require(release)
+        serving: Server = stack.enter_context(
+            released.running(site.space, release, site.addresses, state=state, log=state / "logs" / "accept.log")
+        )
+        self._server = running_facts.about(site.addresses.http_url)
+        return {"seconds_to_ready": round(serving.seconds_to_ready, 2), "log": str(serving.log)}
+
+    def _measure(self, release: Artifact) -> None:
+        site, steps, url = self.site, self.steps, self.site.addresses.http_url
+        date = site.space.config.prompts.template_date
+        tokenizer = ChatTokenizer.load(released.read(release).tokenizer, date=date)
+        plan, reporter = site.foretold.planned.plan, site.runner.reporter
+        steps.run("kv-blocks", lambda: measures.kv_blocks(plan, site.addresses))
+        steps.run("golden-ids", lambda: measures.golden_ids(tokenizer, url))
+        requests = self.settings.requests
+        steps.run(
+            "load",
+            lambda: measures.load(
+                tokenizer, self.settings, url, lambda done: reporter.progress("load", done, requests)
+            ),
+        )
+
+    def document(self) -> dict[str, Any]:
+        planned = self.site.foretold.planned
+        return {
+            "schema_version": 1,
+            "ok": not self.steps.faults,
+            "created": now(),
+            "command": command_line(),
+            "machine": environment.describe() | {"gpus": [asdict(device) for device in self.site.devices]},
+            "engine": self._engine,
+            "server": self._server,
+            "plan": planned.document(),
+            "arguments": self.site.foretold.arguments,
+            "steps": {name: step.document() for name, step in self.steps.all().items()},
+        }
+
+
+def _made(artifact: Artifact, *, reused: bool) -> dict[str, Any]:
+    record = artifact.record
+    return {
+        "reused": reused,
+        "path": str(artifact.path),
+        "digest": artifact.digest,
+        "seconds_when_made": record.seconds,
+        "figures": record.figures,
+        "notes": record.notes,
+    }
+
+
+def _inspected(engine: Artifact) -> dict[str, Any]:
+    found = trtllm_engine.inspect(engine.path, None, ())
+    if found.refusals:
+        raise CheckFailed(
+            found.document(),
+            [ConfigError(finding.what, where=finding.where, fix=finding.fix) for finding in found.refusals],
+        )
+    return found.document()

@@ -1,0 +1,63 @@
+"""What a release of either kind of engine is for those who serve it, and how it is served here."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtpipe.chain import servable
+from trtpipe.core import artifacts
+from trtpipe.engines.trtllm.build.releases import RELEASES
+from trtpipe.engines.trtllm.built import folder, lock, request
+from trtpipe.triton_repo import leader, server, trtllm_repository
+from trtpipe.triton_repo.server import Addresses, Server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trtpipe.config.load import Workspace
+    from trtpipe.core.artifacts import Artifact
+
+
+@dataclass(frozen=True)
+class Released:
+    """``tokenizer``: the folder that holds it; ``context_tokens``: longest prompt with its answer."""
+
+    tokenizer: Path
+    context_tokens: int
+
+
+def read(release: Artifact) -> Released:
+    engine = release.path / "engine"
+    if servable.is_tensorrt_llm(engine):
+        limits = folder.read(engine).config["build_config"]
+        return Released(release.path / trtllm_repository.TOKENIZER, limits["max_seq_len"])
+    arguments = json.loads((engine / "engine.json").read_text("utf-8"))["arguments"]
+    return Released(engine, arguments["max_model_len"])
+
+
+def running(
+    space: Workspace, release: Artifact, addresses: Addresses, *, state: Path, log: Path
+) -> AbstractContextManager[Server]:
+    """Serve a release within a ``with`` block. What keeps it from running here: ``servable.require``.
+
+    An engine of TensorRT-LLM is compared with the record first, every byte: Stale where it has changed.
+    """
+    engine, serving = release.path / "engine", space.config.serving
+    if not servable.is_tensorrt_llm(engine):
+        return server.running(
+            release.path,
+            space.resolve(serving.triton_environment),
+            addresses,
+            state=state,
+            log=log,
+            ready_timeout_s=serving.ready_timeout_s,
+        )
+    artifacts.verify(release)
+    asked = request.read(engine)
+    limit_s = asked.target.load_time_limit_s if asked else serving.ready_timeout_s
+    images = RELEASES[lock.read(engine).tensorrt_llm].serving_images
+    ranks = folder.read(engine).world_size
+    return leader.running(release.path, ranks, images, addresses, state=state, log=log, ready_s=limit_s)

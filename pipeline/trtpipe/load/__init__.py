@@ -1,0 +1,1 @@
+"""Asking a server as many clients do, and what came of it."""

@@ -1,0 +1,170 @@
+"""``trtpipe accept`` from end to end, through STAND-INS for trtllm-build and Triton, and everything that it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from standins import tritonserver
+from trtllm_builds import Site
+from trtpipe.chain.acceptance.steps import NAMES
+from trtpipe.chain.served import free_addresses
+from trtpipe.cli import trtpipe
+from trtpipe.core.chat import ChatTokenizer
+from trtpipe.errors import EnvironmentUnfit, ToolFailed, TrtpipeError
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+PLANNED_BLOCKS = "STANDIN_KV_BLOCKS"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """A workspace whose engine is built, so that most tests reuse it."""
+    site = Site(tmp_path_factory.mktemp("accept") / "site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(site.install()), prepend=os.pathsep)
+        site.build()
+    return site
+
+
+@pytest.fixture
+def site(made: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    copy = made.copy(tmp_path / "site")
+    programs = f"{copy.install()}{os.pathsep}{tritonserver.install(tmp_path / 'triton')}"
+    monkeypatch.setenv("PATH", programs, prepend=os.pathsep)
+    monkeypatch.chdir(tmp_path)
+    free = free_addresses()
+    ports = {"http_port": free.http_port, "grpc_port": free.grpc_port, "metrics_port": free.metrics_port}
+    copy.write_config(serving=ports)
+    return copy
+
+
+def accept(site: Site, *more: str) -> Result:
+    words = ["accept", "-c", str(site.config_file), "--checkpoint", str(site.checkpoint), "-q", *more]
+    return CliRunner().invoke(trtpipe, words, prog_name="trtpipe")
+
+
+def fault_of(result: Result) -> TrtpipeError:
+    assert isinstance(result.exception, TrtpipeError), result.exception
+    return result.exception
+
+
+def written() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path("accept-target.json").read_text())
+    return found
+
+
+def test_every_step_leaves_its_figures_and_what_stood_in_is_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned, _ = site.plan()
+    memory = planned.plan.memory
+    assert memory is not None
+    pool = memory.pools["fp8_e4m3"]
+    monkeypatch.setenv(PLANNED_BLOCKS, str(pool.blocks // 2))
+    result = accept(site, "--load-requests", "12", "--load-clients", "4")
+    assert result.exception is None, result.exception
+    document = written()
+    assert document["ok"] is True
+    assert document["engine"]["builder_reported"] == "STAND-IN, which compiles nothing"
+    assert document["server"] == {"name": tritonserver.NAME, "version": "stand-in"}
+    assert document["plan"]["legal"] is True
+    assert [gpu["sm"] for gpu in document["machine"]["gpus"]] == [80] * 8
+    steps = document["steps"]
+    assert list(steps) == list(NAMES)
+    assert {name: step["state"] for name, step in steps.items()} == dict.fromkeys(NAMES, "done") | {
+        "drift": "not measured"
+    }
+    assert (steps["build"]["reused"], steps["build"]["figures"]["world_size"]) == (True, 8)
+    assert (steps["inspect"]["findings"], steps["inspect"]["every_byte_compared"]) == ([], True)
+    assert steps["kv-blocks"]["blocks"] == pool.blocks // 2
+    assert steps["kv-blocks"]["blocks_of_planned"] == pytest.approx(0.5, abs=1e-3)
+    assert steps["kv-blocks"]["runtime_reserve_mib_measured"] == pytest.approx(
+        memory.reserve.runtime_bytes / 2**20 + min(memory.free_bytes) / 2**20 / 2, rel=1e-3
+    )
+    tokenizer = ChatTokenizer.load(site.model)
+    for answer in steps["golden-ids"]["answers"]:
+        assert len(answer["answer_ids"]) == 32
+        assert tokenizer.decode(answer["answer_ids"]) == answer["text"]
+    load = steps["load"]
+    assert (load["requests"], load["failed"], load["ttft_ms"]["samples"], load["tpot_ms"]["samples"]) == (12, 0, 12, 12)
+    assert load["answer_tokens"] == 12 * load["answer_tokens_asked"] == 12 * 64
+    assert load["prompt_tokens_each"] <= 128 - 64
+    assert "answers of 64 tokens: the engine's sequences end at 128" in load["note"]
+    assert load["answer_tokens_per_second"] == pytest.approx(load["answer_tokens"] / load["seconds"], rel=1e-2)
+    for said in (tritonserver.NAME, "12 samples", "the builder reported: STAND-IN", "accept-target.json"):
+        assert said in " ".join(result.stdout.split())
+    assert "scores no TensorRT-LLM engine" in steps["drift"]["why"]
+
+
+def test_on_a_bare_machine_all_that_is_missing_is_said_in_the_first_second(
+    site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (site.checkpoint / "rank3.safetensors").unlink()
+    accept(site, "--dry-run")  # what is imported once
+    started = time.monotonic()
+    fault = fault_of(accept(site))
+    assert time.monotonic() - started < 1.0
+    assert fault.exit_code == EnvironmentUnfit.exit_code
+    assert [one.what for one in fault.each()] == [
+        "there is no trtllm-build here, and neither docker nor podman to run it in",
+        "no NVIDIA driver: there is no nvidia-smi",
+        "there is no tritonserver here",
+        "there is no mpirun here, and the engine runs in 8 processes",
+        "the checkpoint lacks rank 3",
+    ]
+    assert all(one.where and one.fix for one in fault.each())
+    assert not Path("accept-target.json").exists()
+
+
+def test_a_dry_run_says_that_nothing_is_missing_and_does_nothing(site: Site) -> None:
+    result = accept(site, "--dry-run", "--json")
+    assert json.loads(result.stdout)["steps"] == list(NAMES)
+    assert not Path("accept-target.json").exists()
+
+
+def test_a_build_that_fails_is_in_the_document_and_nothing_after_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STANDIN_KILL_RANK", "2")
+    result = accept(site, "--set", "target.max_batch_size=4", "--json")
+    assert result.exit_code == ToolFailed.exit_code
+    document = json.loads(result.stdout)
+    assert document["ok"] is False
+    assert document["steps"]["build"]["state"] == "failed"
+    assert "killed by SIGKILL" in document["steps"]["build"]["errors"][0]["what"]
+    for name in NAMES[1:-1]:
+        assert document["steps"][name] == {"state": "not run", "seconds": None, "why": "build ended before"}
+    assert written()["steps"] == document["steps"]
+
+
+def test_a_server_that_does_not_load_is_told_with_its_reason(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STANDIN_BACKEND_FAULT", "CUDA out of memory")
+    fault = fault_of(accept(site))
+    assert "CUDA out of memory" in fault.what
+    states = {name: step["state"] for name, step in written()["steps"].items()}
+    assert (states["package"], states["launch"], states["load"]) == ("done", "failed", "not run")
+
+
+def test_a_measurement_that_fails_leaves_the_others_their_figures(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PLANNED_BLOCKS, "3")
+    monkeypatch.setenv("STANDIN_UNSTEADY", "1")
+    monkeypatch.setenv("STANDIN_REFUSES", "9")
+    result = accept(site, "--load-requests", "3", "--load-answer-tokens", "9")
+    whats = "\n".join(one.what for one in fault_of(result).each())
+    assert "the KV cache holds 96 tokens, less than one sequence of 128: longer requests fail" in whats
+    assert "the same question got other ids the second time" in whats
+    assert "is not that of the engine's ids" in whats
+    assert "3 of 3 requests failed: the server answered 500: the stand-in refuses this length" in whats
+    steps = written()["steps"]
+    assert {steps[name]["state"] for name in ("kv-blocks", "golden-ids", "load")} == {"failed"}
+    assert (steps["kv-blocks"]["blocks"], steps["load"]["failed"], steps["load"]["ttft_ms"]) == (3, 3, {"samples": 0})
+    assert len(steps["golden-ids"]["answers"]) == 3
+    assert "not accepted" in result.stdout
