@@ -42,7 +42,8 @@ def accept(
     --dry-run says only that. A step that fails does not keep the others from being measured. Prompts are made of filler
     words; the document holds none of yours.
 
-    Drift is not measured yet: this version scores no TensorRT-LLM engine, and the document says so.
+    Drift is not measured: Triton's backend gives no log-probabilities of given tokens, and this version has no other
+    way to score a TensorRT-LLM engine. The document says so.
 
     Example: trtpipe accept --target engines/a100x8.yaml --model /models/qwen --checkpoint /models/awq-tp8
     """

@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from trtpipe.engines.trtllm.build.gpu_query import Device
     from trtpipe.triton_repo.server import Addresses, Server
 
+# model_instance_state.cc builds its ExecutorConfig without setGatherGenerationLogits, and an engine built with context
+# logits loses KV reuse: neither gives the served engine's log-probabilities of given tokens.
 WITHOUT_DRIFT = (
-    "this version scores no TensorRT-LLM engine: neither against the Hugging Face model on the same GPUs nor against a "
-    "16-bit engine. Without a verdict `promote` refuses the release"
+    "Triton's backend of TensorRT-LLM 1.2.1 gives no log-probabilities of given tokens, and this version has no other "
+    "way to score an engine, neither against the Hugging Face model on the same GPUs nor against a 16-bit engine; "
+    "without a verdict `promote` refuses the release"
 )
 
 
