@@ -16,7 +16,7 @@ from trtpipe.engines.trtllm.build import checkpoint, chosen, container, gpu_quer
 from trtpipe.engines.trtllm.build import stage as building
 from trtpipe.engines.trtllm.build.grammar import command
 from trtpipe.engines.trtllm.build.releases import RELEASES
-from trtpipe.engines.trtllm.built import compare, inspection, lock
+from trtpipe.engines.trtllm.built import compare, inspection, lock, lock_rules
 from trtpipe.engines.trtllm.built.request import Request
 from trtpipe.engines.trtllm.findings import Finding
 from trtpipe.errors import ConfigError
@@ -128,7 +128,7 @@ def require_here(found: Inspection) -> None:
     kept = lock.read(found.engine.path)
     image = kept.container_image or RELEASES[kept.tensorrt_llm].image
     tensorrt_llm, tensorrt = probe.versions_here(image)
-    host = lock.Host.of(gpu_query.devices(), tensorrt_llm=tensorrt_llm, tensorrt=tensorrt)
+    host = lock_rules.Host.of(gpu_query.devices(), tensorrt_llm=tensorrt_llm, tensorrt=tensorrt)
     lock.enforce(kept, host, ranks=found.engine.world_size, where=str(found.engine.path / lock.LOCK))
 
 

@@ -27,11 +27,12 @@ def serve(options: Options, front_port: int | None, *, no_front: bool) -> None:
     Example: trtpipe serve --front-port 9001
     """
     from trtpipe.chain import fronted
+    from trtpipe.core import ports
     from trtpipe.core.store import Store
     from trtpipe.front import app
     from trtpipe.front import server as front
     from trtpipe.release.current import require_current
-    from trtpipe.triton_repo import ports, server
+    from trtpipe.triton_repo import server
 
     space = options.workspace()
     store = Store(space.root)

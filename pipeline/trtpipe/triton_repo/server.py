@@ -15,10 +15,11 @@ from pathlib import Path
 
 import httpx
 
+from trtpipe.core import ports
 from trtpipe.core.process import stop as kill_group
 from trtpipe.core.process import tail
 from trtpipe.errors import ConfigError, ToolFailed
-from trtpipe.triton_repo import client, installation, pbtxt, ports, triton_log
+from trtpipe.triton_repo import client, installation, pbtxt, triton_log
 
 # Requests in flight may end within this time after a stop; Triton then cuts them off.
 EXIT_TIMEOUT_S = 20
