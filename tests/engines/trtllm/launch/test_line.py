@@ -8,8 +8,8 @@ import pytest
 
 from trtpipe.engines.trtllm.launch.line import TRITON, Ports, leader
 
-# get_cmd of triton_backend/scripts/launch_triton_server.py, NVIDIA/TensorRT-LLM, stored text of the 1.x line: the options
-# of each rank, in its order, without what its own switches add (log, multi-model, multimodal memory)
+# get_cmd of triton_backend/scripts/launch_triton_server.py, NVIDIA/TensorRT-LLM, stored text of the 1.x line: the
+# options of each rank, without what its own switches add (log, multi-model, multimodal memory)
 EVERY_RANK = ["--model-repository", "--exit-timeout-secs", "--grpc-port", "--http-port", "--metrics-port",
               "--disable-auto-complete-config", "--backend-config"]  # fmt: skip
 OTHER_RANKS = ["--model-control-mode", "--load-model"]
@@ -34,7 +34,7 @@ def test_each_rank_has_upstream_s_options_and_no_other(ranks: int) -> None:
         assert words[:3] == ["-n", "1", TRITON]
         options = [word.partition("=")[0] for word in words[3:]]
         assert sorted(options) == sorted(EVERY_RANK + (OTHER_RANKS if rank else []))
-        assert "--backend-config=python,shm-region-prefix-name=trtpipe_%d_" % rank in words
+        assert f"--backend-config=python,shm-region-prefix-name=trtpipe_{rank}_" in words
         assert ("--load-model=tensorrt_llm" in words) == bool(rank), "rank 0 loads the whole repository"
 
 

@@ -32,5 +32,5 @@ def test_another_number_is_refused_with_both() -> None:
 
 @pytest.mark.parametrize("name", ["OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE"])
 def test_a_launch_within_mpi_is_refused_with_both(name: str) -> None:
-    with pytest.raises(UsageFault, match="4 ranks .* and MPI has started 2 of this launcher"):
+    with pytest.raises(UsageFault, match=r"4 ranks .* and MPI has started 2 of this launcher"):
         ranks.require(Ranks(4, 1), None, {name: "2"})

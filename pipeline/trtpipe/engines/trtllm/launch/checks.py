@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # As README.md of triton-inference-server/tensorrtllm_backend runs its container. NCCL's own guide asks for 1 GiB;
 # Triton's Python models have the rest.
 SHM_MIB = 2048
-# What an idle GPU keeps for its driver: 767 of 81,920 MiB on an A100 80 GB, more where ECC is on.
+# What an idle GPU may keep for its driver without a word. Not measured: it is under 1 GiB on GPUs of 80 GB.
 IDLE_MIB = 2048
 ALL_INTERFACES = "0.0.0.0"  # noqa: S104 - where tritonserver listens; a container shows it to the host's loopback only
 
@@ -39,10 +39,8 @@ def check(engine: EngineFolder, lock: Locked, machine: Machine, ports: Ports, *,
     """Hold a machine against an engine. ``contained``: a container starts it, with its own programs and /dev/shm."""
     ranks = Ranks.of(engine)
     where = str(engine.path)
-    here = None if contained else machine
-    host = lock_rules.Host.of(
-        machine.devices, tensorrt_llm=here and here.tensorrt_llm, tensorrt=here and here.tensorrt
-    )  # fmt: skip
+    tensorrt_llm, tensorrt = (None, None) if contained else (machine.tensorrt_llm, machine.tensorrt)
+    host = lock_rules.Host.of(machine.devices, tensorrt_llm=tensorrt_llm, tensorrt=tensorrt)
     refusals: list[TrtpipeError] = [
         *lock_rules.version_faults(lock, host, where=where),
         *_gpus(lock, host, ranks, machine, where),
