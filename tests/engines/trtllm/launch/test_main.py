@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import launches
-from standins import nvidia_smi, tritonserver
+from standins import nvidia_smi, triton_ranks
 from trtpipe.engines.trtllm.launch.line import Ports
 from trtpipe.engines.trtllm.launch.watch import TAG
 
@@ -37,7 +37,7 @@ class Site:
         self.programs.mkdir()
         (self.programs / "mpirun").symlink_to(ENVIRONMENT_FOLDER / "mpirun")
         nvidia_smi.write(self.programs, count=RANKS)
-        self.triton = tritonserver.install(self.programs)
+        self.triton = triton_ranks.install(self.programs)
         self.children: list[subprocess.Popen[str]] = []
 
     def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
