@@ -377,9 +377,9 @@ def gpus(programs: Path, line: str, count: int = 8) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("NVIDIA A10, 8.6, 23028, 580.1", "and this machine has NVIDIA A10 (SM 86, 23028 MiB)"),
-        ("NVIDIA A100-SXM4-40GB, 8.0, 40960, 580.1", "and this machine has NVIDIA A100-SXM4-40GB"),
-        ("NVIDIA A100-SXM4-80GB, 8.0, 81920, 535.1", "driver 535.1 is older than 580"),
+        ("NVIDIA A10, 8.6, 23028, 580.1, 22500", "and this machine has NVIDIA A10 (SM 86, 23028 MiB)"),
+        ("NVIDIA A100-SXM4-40GB, 8.0, 40960, 580.1, 40337", "and this machine has NVIDIA A100-SXM4-40GB"),
+        ("NVIDIA A100-SXM4-80GB, 8.0, 81920, 535.1, 81153", "driver 535.1 is older than 580"),
         ("No devices were found", "the NVIDIA driver does not list the GPUs: No devices were found"),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from core.stages import stage
+from standins import nvidia_smi
 from trtllm_builds import Site
 from trtpipe.cli import trtpipe
 from trtpipe.core import artifacts, model_folder
@@ -100,7 +101,8 @@ def test_an_engine_is_packaged_promoted_and_rolled_back(site: Site) -> None:
     config = pbtxt.parse((folder / "model_repository/tensorrt_llm/config.pbtxt").read_text(), "config")
     assert (config.backend, config.max_batch_size) == ("tensorrtllm", 512)
     values = {key: value.string_value for key, value in config.parameters.items()}
-    assert (folder / values["gpt_model_path"] / "rank7.engine").samefile(engine_of(site) / "rank7.engine")
+    seen_from = folder / "model_repository/tensorrt_llm"
+    assert (seen_from / values["gpt_model_path"] / "rank7.engine").samefile(engine_of(site) / "rank7.engine")
     assert values["enable_kv_cache_reuse"] == values["enable_chunked_context"] == "false"
     assert values["kv_cache_free_gpu_mem_fraction"] == "0.9"
     for model in ("preprocessing", "postprocessing", "tensorrt_llm_bls"):
@@ -108,6 +110,9 @@ def test_an_engine_is_packaged_promoted_and_rolled_back(site: Site) -> None:
         tokenizer = folder / "model_repository" / model / config.parameters["tokenizer_dir"].string_value
         assert ChatTokenizer.load(tokenizer).encode("a") == ChatTokenizer.load(site.model).encode("a")
         assert (folder / f"model_repository/{model}/1/model.py").is_file()
+    assert {"README.md", "compose.yaml", "kubernetes.yaml", "start"} < {
+        path.name for path in (folder / "launch").iterdir()
+    }
     assert lock.read(folder / "engine") == lock.read(engine_of(site))
 
     give_verdict(site, first)
@@ -171,20 +176,22 @@ def test_a_missing_rank_is_refused(site: Site, recorded: bool) -> None:
     assert "rank2.engine" in fault.what if recorded else "rank 2 of 8 is missing" in fault.what
 
 
-def gpus(site: Site, line: str, count: int = 8) -> None:
-    (site.folder / "tensorrt-llm/bin/nvidia-smi").write_text("#!/bin/sh\ncat <<'END'\n" + f"{line}\n" * count + "END\n")
-
-
 @pytest.mark.parametrize(
-    ("line", "count", "said"),
+    ("gpus", "said"),
     [
-        ("NVIDIA A10, 8.6, 23028, 580.1", 8, "built for SM 80 (NVIDIA A100-SXM4-80GB), running on SM 86 (NVIDIA A10)"),
-        ("NVIDIA A100-PCIE-40GB, 8.0, 40960, 580.1", 8, "built for NVIDIA A100-SXM4-80GB, running on NVIDIA A100-PCIE"),
-        ("NVIDIA A100-SXM4-80GB, 8.0, 81920, 535.1", 8, "driver is 535.1, and the engine's CUDA needs 580 or newer"),
-        ("NVIDIA A100-SXM4-80GB, 8.0, 81920, 580.1", 4, "the engine has 8 ranks, one a GPU, and there are 4 GPUs"),
+        (
+            {"name": "NVIDIA A10", "capability": "8.6", "memory_mib": 23028},
+            "built for SM 80 (NVIDIA A100-SXM4-80GB), running on SM 86 (NVIDIA A10)",
+        ),
+        (
+            {"name": "NVIDIA A100-PCIE-40GB", "memory_mib": 40960},
+            "built for NVIDIA A100-SXM4-80GB, running on NVIDIA A100-PCIE",
+        ),
+        ({"driver": "535.1"}, "driver is 535.1, and the engine's CUDA needs 580 or newer"),
+        ({"count": 4}, "the engine has 8 ranks, one a GPU, and there are 4 GPUs"),
     ],
-)  # fmt: skip
-def test_the_wrong_gpus_are_refused_at_each_step(site: Site, line: str, count: int, said: str) -> None:
+)
+def test_the_wrong_gpus_are_refused_at_each_step(site: Site, gpus: dict[str, Any], said: str) -> None:
     first = done(site, "package")["release"]
     give_verdict(site, first)
     done(site, "promote")
@@ -192,7 +199,7 @@ def test_the_wrong_gpus_are_refused_at_each_step(site: Site, line: str, count: i
     give_verdict(site, second)
     done(site, "promote")
     before = current_id(Store(site.folder))
-    gpus(site, line, count)
+    nvidia_smi.write(site.folder / "tensorrt-llm/bin", **gpus)
     for words in (("package",), ("promote", first), ("rollback",), ("rollback", "--dry-run"), ("serve",)):
         fault = refused(site, *words)
         assert isinstance(fault, EnvironmentUnfit), words

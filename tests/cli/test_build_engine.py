@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from planning import TARGETS, model, target_path
+from standins import nvidia_smi
 from standins import trtllm_build as standin
 from trtllm_builds import Site
 from trtpipe.cli import trtpipe
@@ -171,7 +172,7 @@ def test_o_44_an_engine_is_held_against_this_machine(
     path = json.loads(run("build-engine", "--checkpoint", "checkpoint", "--json").stdout)["stages"][0]["path"]
     assert run("inspect", path, "--here").exit_code == 0
     older = standin.install(tmp_path / "older", grammar.FILE, version="1.1.0")
-    (older / "nvidia-smi").write_text("#!/bin/sh\necho 'NVIDIA A10, 8.6, 23028, 580.1'\n")
+    nvidia_smi.write(older, name="NVIDIA A10", capability="8.6", memory_mib=23028, driver="580.1", count=1)
     monkeypatch.setenv("PATH", str(older), prepend=os.pathsep)
     said = str(run("inspect", path, "--here").exception)
     assert "built with TensorRT-LLM 1.2.1, running TensorRT-LLM 1.1.0" in said

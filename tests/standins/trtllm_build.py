@@ -138,6 +138,8 @@ def build(args: argparse.Namespace) -> None:
 
 def install(folder: Path, grammar: Path, *, version: str = "1.2.1", builder: bool = True) -> Path:
     """Make a folder for PATH with this stand-in as `trtllm-build`, and an `nvidia-smi` of eight A100s."""
+    from standins import nvidia_smi  # not at the top: the copy that runs as `trtllm-build` has no neighbours
+
     site, programs = folder / "site", folder / "bin"
     (site / "tensorrt_llm").mkdir(parents=True)
     programs.mkdir()
@@ -153,8 +155,7 @@ def install(folder: Path, grammar: Path, *, version: str = "1.2.1", builder: boo
     python.write_text(f'#!/bin/sh\nexport PYTHONPATH={site} STANDIN_GRAMMAR={grammar}\nexec {sys.executable} "$@"\n')
     build_script = f"#!{python}\nimport runpy\nrunpy.run_path({str(programs / 'standin.py')!r}, run_name='__main__')\n"
     (programs / "trtllm-build").write_text(build_script)
-    gpus = "NVIDIA A100-SXM4-80GB, 8.0, 81920, 580.95.05\n" * 8
-    (programs / "nvidia-smi").write_text(f"#!/bin/sh\ncat <<'END'\n{gpus}END\n")
+    nvidia_smi.write(programs)
     for path in programs.iterdir():
         path.chmod(0o755)
     return programs

@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtpipe.chain import servable
+from trtpipe.chain import leading, servable
 from trtpipe.core import artifacts
-from trtpipe.engines.trtllm.build.releases import RELEASES
-from trtpipe.engines.trtllm.built import folder, lock, request
-from trtpipe.triton_repo import leader, server, trtllm_repository
+from trtpipe.engines.trtllm.built import folder, request
+from trtpipe.triton_repo import server, trtllm_repository
 from trtpipe.triton_repo.server import Addresses, Server
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from trtpipe.config.load import Workspace
@@ -39,11 +39,12 @@ def read(release: Artifact) -> Released:
 
 
 def running(
-    space: Workspace, release: Artifact, addresses: Addresses, *, state: Path, log: Path
+    space: Workspace, release: Artifact, addresses: Addresses, *, state: Path, log: Path, note: Callable[[str], None]
 ) -> AbstractContextManager[Server]:
     """Serve a release within a ``with`` block. What keeps it from running here: ``servable.require``.
 
-    An engine of TensorRT-LLM is compared with the record first, every byte: Stale where it has changed.
+    An engine of TensorRT-LLM is compared with the record first, every byte: Stale where it has changed. ``note`` gets
+    warnings about its start.
     """
     engine, serving = release.path / "engine", space.config.serving
     if not servable.is_tensorrt_llm(engine):
@@ -58,6 +59,4 @@ def running(
     artifacts.verify(release)
     asked = request.read(engine)
     limit_s = asked.target.load_time_limit_s if asked else serving.ready_timeout_s
-    images = RELEASES[lock.read(engine).tensorrt_llm].serving_images
-    ranks = folder.read(engine).world_size
-    return leader.running(release.path, ranks, images, addresses, state=state, log=log, ready_s=limit_s)
+    return leading.running(release.path, addresses, state=state, log=log, time_limit_s=limit_s, note=note)

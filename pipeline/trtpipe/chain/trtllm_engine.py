@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,10 @@ from trtpipe.engines.trtllm.build import checkpoint, chosen, container, gpu_quer
 from trtpipe.engines.trtllm.build import stage as building
 from trtpipe.engines.trtllm.build.grammar import command
 from trtpipe.engines.trtllm.build.releases import RELEASES
-from trtpipe.engines.trtllm.built import compare, inspection, lock
+from trtpipe.engines.trtllm.built import compare, inspection, lock, lock_rules
 from trtpipe.engines.trtllm.built.request import Request
 from trtpipe.engines.trtllm.findings import Finding
+from trtpipe.engines.trtllm.launch import machine
 from trtpipe.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -127,8 +129,12 @@ def require_here(found: Inspection) -> None:
     """Raise what the engine's lock has against this machine; EnvironmentUnfit too where no TensorRT-LLM is here."""
     kept = lock.read(found.engine.path)
     image = kept.container_image or RELEASES[kept.tensorrt_llm].image
-    tensorrt_llm, tensorrt = probe.versions_here(image)
-    host = lock.Host.of(gpu_query.devices(), tensorrt_llm=tensorrt_llm, tensorrt=tensorrt)
+    seen = machine.look(os.environ)
+    if seen.driver_fault is not None:
+        raise seen.driver_fault
+    # an image that serves has the package, and not always trtllm-build on PATH
+    versions = (seen.tensorrt_llm, seen.tensorrt) if seen.tensorrt_llm else probe.versions_here(image)
+    host = lock_rules.Host.of(seen.devices, tensorrt_llm=versions[0], tensorrt=versions[1])
     lock.enforce(kept, host, ranks=found.engine.world_size, where=str(found.engine.path / lock.LOCK))
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from trtpipe.chain import servable
 from trtpipe.core import artifacts, model_folder
+from trtpipe.engines.trtllm.built import lock
+from trtpipe.engines.trtllm.launch import release_files
 from trtpipe.errors import ConfigError, TrtpipeError, raise_all
 from trtpipe.triton_repo import trtllm_repository
 
@@ -50,7 +52,8 @@ def package(runner: Runner, engine: Path, model: Path, template_date: str) -> Ar
     )
     if not paged and (target.kv_reuse or target.chunked_context):
         runner.reporter.note("KV reuse and chunked context are off: the engine has no paged context FMHA (accepted)")
-    return runner.obtain(trtllm_repository.stage(engine, artifact.digest, model, packaging))
+    launch = release_files.files(engine, target, lock.read(engine))
+    return runner.obtain(trtllm_repository.stage(engine, artifact.digest, model, launch, packaging))
 
 
 def _require_same_model(found: Inspection, model: Path) -> None:

@@ -28,11 +28,12 @@ def serve(options: Options, front_port: int | None, *, no_front: bool) -> None:
     Example: trtpipe serve --front-port 9001
     """
     from trtpipe.chain import fronted, released, servable
+    from trtpipe.core import ports
     from trtpipe.core.store import Store
     from trtpipe.front import app
     from trtpipe.front import server as front
     from trtpipe.release.current import require_current
-    from trtpipe.triton_repo import ports, server
+    from trtpipe.triton_repo import server
 
     space = options.workspace()
     store = Store(space.root)
@@ -49,7 +50,7 @@ def serve(options: Options, front_port: int | None, *, no_front: bool) -> None:
     front_log = log.with_name("front.log")
     with options.console() as console:
         console.stage("serve", f"release {release.id}; loading, log in {log}")
-        with released.running(space, release, addresses, state=store.state, log=log) as running:
+        with released.running(space, release, addresses, state=store.state, log=log, note=console.note) as running:
             say_ready = partial(_say_ready, options, release.id, running)
             if no_front:
                 say_ready(None)

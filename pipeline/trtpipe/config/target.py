@@ -80,11 +80,17 @@ class TensorrtLlmTarget(Section):
         default="auto", description="Ranks built at once; auto: as many as there are ranks and the host's memory holds."
     )
     build_time_limit_s: float = Field(default=14400, gt=0, description="The build is stopped after this time.")
-    load_time_limit_s: float = Field(default=1800, gt=0, description="The server must be ready within this time.")
     container_image: str = Field(
         default="nvcr.io/nvidia/tensorrt-llm/release:1.2.1",
         description="Image that builds where TensorRT-LLM is not on the host; NAME@sha256:... pins its bytes.",
     )
+    serving_image: str = Field(
+        default="auto",
+        description="Image that serves, with Triton; auto: the one that built, where it has Triton, else the first of "
+        "this version's by tag. NAME@sha256:... pins its bytes.",
+    )
+    load_time_limit_s: float = Field(default=1800, gt=0, description="A launched engine must answer within this time.")
+    replicas_max: int = Field(default=2, ge=1, description="Most pods that Kubernetes may scale out to.")
 
 
 Target = Annotated[VllmTarget | TensorrtLlmTarget, Field(discriminator="kind")]

@@ -138,7 +138,7 @@ def ending(status: int) -> str:
     return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 
-def stop(child: subprocess.Popen[bytes], grace_s: float = STOP_GRACE_S) -> None:
+def stop(child: subprocess.Popen[bytes] | subprocess.Popen[str], grace_s: float = STOP_GRACE_S) -> None:
     """End a child and everything in its process group: first politely, then for good."""
     try:
         if child.poll() is None:

@@ -112,11 +112,10 @@ LEFT_OUT = {
 
 @dataclass(frozen=True)
 class EngineParameters:
-    """What differs between engines.
+    """What differs between engines. Folders are absolute, or seen from the model's own folder.
 
-    ``engine_folder``: absolute, or seen from the server's working folder, since the backend opens the path as it is
-    (model_instance_state.cc). ``tokenizer_folder``: absolute, or seen from a Python model's own folder; the backend
-    in C++ ignores it.
+    The backend in C++ opens ``engine_folder`` as it is (model_instance_state.cc), so a server is started in the model's
+    folder; it ignores ``tokenizer_folder``.
     """
 
     engine_folder: str

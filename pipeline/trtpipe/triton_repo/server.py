@@ -15,10 +15,11 @@ from pathlib import Path
 
 import httpx
 
+from trtpipe.core import ports
 from trtpipe.core.process import stop as kill_group
 from trtpipe.core.process import tail
 from trtpipe.errors import ConfigError, ToolFailed
-from trtpipe.triton_repo import client, installation, pbtxt, ports, triton_log
+from trtpipe.triton_repo import client, installation, pbtxt, triton_log
 
 # Requests in flight may end within this time after a stop; Triton then cuts them off.
 EXIT_TIMEOUT_S = 20
@@ -56,11 +57,12 @@ class Addresses:
 
 @dataclass(frozen=True)
 class Program:
-    """What serves. ``folder``: where it is started, removed at the end; ``shm_prefix``: of its shared memory."""
+    """What serves. ``folder``: removed at the end; ``start``: where in it; ``shm_prefix``: of its shared memory."""
 
     command: list[str]
     variables: dict[str, str]
     folder: Path
+    start: Path
     shm_prefix: str
 
 
@@ -160,7 +162,7 @@ def _program(triton: installation.Installation, folder: Path, addresses: Address
         f"--exit-timeout-secs={EXIT_TIMEOUT_S}",
         *addresses.options(),
     ]
-    return Program(command, triton.variables(), folder, shm_prefix)
+    return Program(command, triton.variables(), folder, folder, shm_prefix)
 
 
 def _start(program: Program, log: Path) -> subprocess.Popen[bytes]:
@@ -172,7 +174,7 @@ def _start(program: Program, log: Path) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=log_file,
             stderr=log_file,
-            cwd=program.folder,
+            cwd=program.start,
             env=program.variables,
             start_new_session=True,
         )

@@ -3,7 +3,8 @@
 release/
 ├── engine/                    the engine folder, hard-linked, its lock among the files
 ├── tokenizer/                 what tokenizing and the chat template need of the model's folder
-└── model_repository/          as of the local engine, but tensorrt_llm has no code: its backend is in C++
+├── model_repository/          as of the local engine, but tensorrt_llm has no code: its backend is in C++
+└── launch/                    how to start it: a launcher of its own, compose, Kubernetes, systemd
 """
 
 from __future__ import annotations
@@ -21,13 +22,12 @@ from trtpipe.triton_repo import configs, repository, repository_check
 from trtpipe.triton_repo.engine_parameters import EngineParameters
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-# The backend opens it as it stands, so the server is started in a folder that has it: the release stays relocatable.
-ENGINE_FOLDER = "engine"
 TOKENIZER = "tokenizer"
-# Seen from the folder of a model that runs in Python.
-TOKENIZER_FOLDER = f"../../{TOKENIZER}"
+TOKENIZER_FOLDER = f"../../{TOKENIZER}"  # seen from a model's folder, as ``configs.ENGINE_FOLDER`` is
+LAUNCH = "launch"
 PYTHON_MODELS = ("preprocessing", "postprocessing", "tensorrt_llm_bls")
 
 
@@ -45,7 +45,7 @@ class Packaging(BaseModel):
 
     def engine(self) -> configs.TensorrtLlmEngine:
         parameters = EngineParameters(
-            engine_folder=ENGINE_FOLDER,
+            engine_folder=configs.ENGINE_FOLDER,
             tokenizer_folder=TOKENIZER_FOLDER,
             beam_width_max=1,
             kv_memory_share=self.kv_memory_share,
@@ -57,8 +57,8 @@ class Packaging(BaseModel):
         return configs.TensorrtLlmEngine(parameters, self.template_date, self.requests_max)
 
 
-def stage(engine: Path, engine_digest: str, model: Path, packaging: Packaging) -> Stage:
-    """Build the stage. ``model``: the folder whose tokenizer the engine's model has."""
+def stage(engine: Path, engine_digest: str, model: Path, launch: Mapping[str, str], packaging: Packaging) -> Stage:
+    """Build the stage. ``model``: the folder whose tokenizer the engine's model has; ``launch``: texts by file name."""
     files = [model / name for name in model_folder.TOKENIZER_FILES if (model / name).is_file()]
     return Stage(
         name="package",
@@ -68,14 +68,15 @@ def stage(engine: Path, engine_digest: str, model: Path, packaging: Packaging) -
             "engine": engine_digest,
             "tokenizer": digest.of_value({path.name: digest.of_file(path) for path in files}),
             "models": repository.code_digest(PYTHON_MODELS),
+            "launch": digest.of_value(dict(launch)),
         },
         parameters=packaging,
         versions={},
-        make=lambda making: _make(making, engine, files, packaging),
+        make=lambda making: _make(making, engine, files, launch, packaging),
     )
 
 
-def _make(making: Making, engine: Path, files: list[Path], packaging: Packaging) -> None:
+def _make(making: Making, engine: Path, files: list[Path], launch: Mapping[str, str], packaging: Packaging) -> None:
     tokenizer = making.folder / TOKENIZER
     tokenizer.mkdir()
     for path in files:
@@ -84,6 +85,10 @@ def _make(making: Making, engine: Path, files: list[Path], packaging: Packaging)
     repository.link_engine(making, engine)
     repository.write_models(making, configs.build(packaging.engine()))
     repository_check.check(making.folder)
+    for name, text in launch.items():
+        path = making.folder / LAUNCH / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 def _require_tokenizer(tokenizer: Path, model: Path, template_date: str) -> None:

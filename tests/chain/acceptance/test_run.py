@@ -117,7 +117,7 @@ def test_on_a_bare_machine_all_that_is_missing_is_said_in_the_first_second(
         "there is no trtllm-build here, and neither docker nor podman to run it in",
         "no NVIDIA driver: there is no nvidia-smi",
         "there is no tritonserver here",
-        "there is no mpirun here, and the engine runs in 8 processes",
+        "there is no mpirun here, which starts the ranks",
         "the checkpoint lacks rank 3",
     ]
     assert all(one.where and one.fix for one in fault.each())

@@ -5,10 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from trtpipe.chain import leading
+from trtpipe.core import ports
 from trtpipe.engines.trtllm.build import checkpoint, gpu_query, probe
 from trtpipe.engines.trtllm.build.releases import RELEASES
 from trtpipe.errors import ConfigError, EnvironmentUnfit, TrtpipeError, raise_all
-from trtpipe.triton_repo import leader, ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ def require(planned: Planned, folder: Path, addresses: Addresses) -> list[Device
                 where="nvidia-smi",
                 fix="use a machine with as many GPUs, or a target for fewer",
             )
-    problems.found += leader.problems(ranks, release.serving_images)
+    problems.found += leading.problems(target.version)
     with problems.collecting():
         ports.require_free(addresses.host, addresses.by_purpose)
     with problems.collecting():

@@ -96,12 +96,13 @@ class Acceptance:
 
     def _launch(self, release: Artifact, stack: ExitStack) -> dict[str, Any]:
         site, state = self.site, self.site.runner.store.state
+        log, warnings = state / "logs" / "accept.log", list[str]()
         servable.require(release)
         serving: Server = stack.enter_context(
-            released.running(site.space, release, site.addresses, state=state, log=state / "logs" / "accept.log")
+            released.running(site.space, release, site.addresses, state=state, log=log, note=warnings.append)
         )
         self._server = running_facts.about(site.addresses.http_url)
-        return {"seconds_to_ready": round(serving.seconds_to_ready, 2), "log": str(serving.log)}
+        return {"seconds_to_ready": round(serving.seconds_to_ready, 2), "log": str(log), "warnings": warnings}
 
     def _measure(self, release: Artifact) -> None:
         site, steps, url = self.site, self.steps, self.site.addresses.http_url

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from trtpipe.engines.trtllm.built import lock
-from trtpipe.engines.trtllm.built.lock import Host, Lock
+from trtpipe.engines.trtllm.built.lock import Lock
+from trtpipe.engines.trtllm.built.lock_rules import Host
 from trtpipe.errors import ConfigError, EnvironmentUnfit, TrtpipeError
 
 A100 = "NVIDIA A100-SXM4-80GB"

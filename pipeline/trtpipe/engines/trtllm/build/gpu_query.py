@@ -12,7 +12,7 @@ from trtpipe.errors import EnvironmentUnfit
 if TYPE_CHECKING:
     from trtpipe.engines.trtllm.gpus import Gpu
 
-FIELDS = ("name", "compute_cap", "memory.total", "driver_version")
+FIELDS = ("name", "compute_cap", "memory.total", "driver_version", "memory.free")
 QUERY_LIMIT_S = 60
 SIZE_TOLERANCE = 0.05  # memory that the driver keeps differs a little from version to version
 
@@ -25,6 +25,7 @@ class Device:
     sm: int
     memory_mib: int
     driver: str
+    free_mib: int
 
 
 def devices() -> list[Device]:
@@ -32,7 +33,7 @@ def devices() -> list[Device]:
     program = shutil.which("nvidia-smi")
     if program is None:
         raise EnvironmentUnfit(
-            "no NVIDIA driver: there is no nvidia-smi", where="PATH", fix="build on the machine that has the GPUs"
+            "no NVIDIA driver: there is no nvidia-smi", where="PATH", fix="run this on the machine that has the GPUs"
         )
     command = [program, f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=QUERY_LIMIT_S)
@@ -46,9 +47,9 @@ def devices() -> list[Device]:
 
 
 def _device(line: str) -> Device:
-    name, capability, memory, driver = (part.strip() for part in line.split(","))
+    name, capability, memory, driver, free = (part.strip() for part in line.split(","))
     major, minor = capability.split(".")
-    return Device(name, int(major) * 10 + int(minor), int(memory), driver)
+    return Device(name, int(major) * 10 + int(minor), int(memory), driver, int(free))
 
 
 def require(found: list[Device], wanted: Gpu, driver_floor: int) -> None:

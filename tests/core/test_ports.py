@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
+from trtpipe.core import ports
 from trtpipe.errors import EnvironmentUnfit
-from trtpipe.triton_repo import ports
 
 
 def test_a_free_port_passes():

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from trtpipe.errors import EnvironmentUnfit
+from trtpipe.errors import EnvironmentUnfit, raise_all
 
 LISTEN = "0A"  # include/net/tcp_states.h
 
 
 def require_free(host: str, ports: dict[str, int]) -> None:
-    """Raise EnvironmentUnfit for the first of ``ports`` (by purpose) that can't be bound on ``host``."""
+    """Raise EnvironmentUnfit for each of ``ports`` (by purpose) that can't be bound on ``host``."""
+    raise_all([*faults(host, ports)])
+
+
+def faults(host: str, ports: dict[str, int]) -> Iterator[EnvironmentUnfit]:
+    """Yield the ports that can't be bound, and who holds each."""
     for purpose, port in ports.items():
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             # As servers do: a port in TIME_WAIT is free.
@@ -20,11 +26,11 @@ def require_free(host: str, ports: dict[str, int]) -> None:
             try:
                 probe.bind((host, port))
             except OSError as fault:
-                raise EnvironmentUnfit(
+                yield EnvironmentUnfit(
                     f"{purpose} port {port} is not available: {_holder(port) or fault.strerror}",
                     where=f"serving.{purpose}_port",
                     fix="stop that process, or choose another port",
-                ) from None
+                )
 
 
 def _holder(port: int) -> str | None:

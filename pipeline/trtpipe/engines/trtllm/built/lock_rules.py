@@ -1,0 +1,93 @@
+"""Where a locked engine can't run. Standard library only: a release carries this module into its container."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from trtpipe.engines.trtllm.build.releases import RELEASES
+from trtpipe.errors import EnvironmentUnfit
+
+if TYPE_CHECKING:
+    from trtpipe.engines.trtllm.build.gpu_query import Device
+
+FIX_GPU = "build it on the type of GPU that serves it"
+
+
+class Locked(Protocol):
+    """What the rules read of an engine's lock; ``lock.Lock`` says what each is."""
+
+    @property
+    def tensorrt_llm(self) -> str: ...
+    @property
+    def tensorrt(self) -> str: ...
+    @property
+    def driver_floor(self) -> int: ...
+    @property
+    def gpu_name(self) -> str: ...
+    @property
+    def sm_by_rank(self) -> Sequence[int]: ...
+
+
+@dataclass(frozen=True)
+class Host:
+    """What an engine would run on. ``tensorrt_llm``, ``tensorrt``: None where nothing here tells the version."""
+
+    tensorrt_llm: str | None
+    tensorrt: str | None
+    driver: str
+    gpu_names: list[str]
+    sms: list[int]
+
+    @classmethod
+    def of(cls, found: Sequence[Device], *, tensorrt_llm: str | None, tensorrt: str | None) -> Host:
+        return cls(
+            tensorrt_llm=tensorrt_llm, tensorrt=tensorrt, driver=found[0].driver if found else "0",
+            gpu_names=[one.name for one in found], sms=[one.sm for one in found],
+        )  # fmt: skip
+
+
+def faults(lock: Locked, host: Host, *, ranks: int, where: str) -> Iterator[EnvironmentUnfit]:
+    """Yield every reason why the engine can't run on the host."""
+    yield from version_faults(lock, host, where=where)
+    yield from gpu_faults(lock, host, ranks=ranks, where=where)
+
+
+def version_faults(lock: Locked, host: Host, *, where: str) -> Iterator[EnvironmentUnfit]:
+    release = RELEASES.get(lock.tensorrt_llm)
+    images = f"serve it in one of {', '.join(release.serving_images)}" if release else "serve it where it was built"
+    for name, built, running in (
+        ("TensorRT-LLM", lock.tensorrt_llm, host.tensorrt_llm),
+        ("TensorRT", lock.tensorrt, host.tensorrt),
+    ):
+        if running is not None and running != built:
+            yield EnvironmentUnfit(f"built with {name} {built}, running {name} {running}", where=where, fix=images)
+
+
+def gpu_faults(lock: Locked, host: Host, *, ranks: int, where: str) -> Iterator[EnvironmentUnfit]:
+    """Yield what is wrong with the GPUs and their driver."""
+    if host.sms and int(host.driver.split(".")[0]) < lock.driver_floor:
+        yield EnvironmentUnfit(
+            f"the driver is {host.driver}, and the engine's CUDA needs {lock.driver_floor} or newer",
+            where=where,
+            fix="install a newer driver",
+        )
+    if len(host.sms) < ranks:
+        yield EnvironmentUnfit(
+            f"the engine has {ranks} ranks, one a GPU, and there are {len(host.sms)} GPUs",
+            where=where,
+            fix="serve it on a machine with as many GPUs, or build for fewer",
+        )
+    built = sorted(set(lock.sm_by_rank))
+    others = sorted({sm for sm in host.sms if sm not in built})
+    names = sorted({name for name in host.gpu_names if name != lock.gpu_name})
+    if others or (len(built) > 1 and host.sms):
+        yield EnvironmentUnfit(
+            f"built for SM {', '.join(map(str, built))} ({lock.gpu_name}), running on SM "
+            f"{', '.join(map(str, sorted(set(host.sms))))} ({', '.join(sorted(set(host.gpu_names)))})",
+            where=where,
+            fix=FIX_GPU,
+        )
+    elif names:
+        yield EnvironmentUnfit(f"built for {lock.gpu_name}, running on {', '.join(names)}", where=where, fix=FIX_GPU)

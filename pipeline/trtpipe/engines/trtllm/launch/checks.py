@@ -1,0 +1,127 @@
+"""What must be so before an engine is started, told before anything is loaded: all refusals at once, then warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtpipe.core import ports as ports_of_machine
+from trtpipe.engines.trtllm.built import lock_rules
+from trtpipe.engines.trtllm.findings import Finding
+from trtpipe.engines.trtllm.launch.machine import MIB, SHARED_MEMORY
+from trtpipe.engines.trtllm.launch.ranks import Ranks
+from trtpipe.errors import EnvironmentUnfit, TrtpipeError
+
+if TYPE_CHECKING:
+    from trtpipe.engines.trtllm.built.folder import EngineFolder
+    from trtpipe.engines.trtllm.built.lock_rules import Host, Locked
+    from trtpipe.engines.trtllm.launch.line import Ports
+    from trtpipe.engines.trtllm.launch.machine import Machine
+
+# As README.md of triton-inference-server/tensorrtllm_backend runs its container. NCCL's own guide asks for 1 GiB;
+# Triton's Python models have the rest.
+SHM_MIB = 2048
+# What an idle GPU may keep for its driver without a word. Not measured: it is under 1 GiB on GPUs of 80 GB.
+IDLE_MIB = 2048
+ALL_INTERFACES = "0.0.0.0"  # noqa: S104 - where tritonserver listens; a container shows it to the host's loopback only
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``refusals`` stand against a start; ``warnings`` tell of what may go wrong later."""
+
+    refusals: list[TrtpipeError]
+    warnings: list[Finding]
+
+
+def check(engine: EngineFolder, lock: Locked, machine: Machine, ports: Ports, *, contained: bool = False) -> Outcome:
+    """Hold a machine against an engine. ``contained``: a container starts it, with its own programs and /dev/shm."""
+    ranks = Ranks.of(engine)
+    where = str(engine.path)
+    tensorrt_llm, tensorrt = (None, None) if contained else (machine.tensorrt_llm, machine.tensorrt)
+    host = lock_rules.Host.of(machine.devices, tensorrt_llm=tensorrt_llm, tensorrt=tensorrt)
+    refusals: list[TrtpipeError] = [
+        *lock_rules.version_faults(lock, host, where=where),
+        *_gpus(lock, host, ranks, machine, where),
+        *_memory(engine, machine),
+        *(_programs(machine) if not contained else ()),
+        *ports_of_machine.faults("127.0.0.1" if contained else ALL_INTERFACES, ports.by_purpose()),
+    ]
+    warnings = [*_held(machine)]
+    if not contained:
+        warnings += [*_shared_memory(ranks, machine), *_untold(machine)]
+    return Outcome(refusals, warnings)
+
+
+def _gpus(lock: Locked, host: Host, ranks: Ranks, machine: Machine, where: str) -> Iterator[TrtpipeError]:
+    if machine.driver_fault is not None:
+        yield machine.driver_fault
+        return
+    yield from lock_rules.gpu_faults(lock, host, ranks=ranks.count, where=where)
+    if machine.shown is not None and len(machine.devices) < ranks.count:
+        yield EnvironmentUnfit(
+            f"CUDA_VISIBLE_DEVICES={machine.shown} shows {len(machine.devices)} GPUs, and the engine has {ranks}",
+            where="CUDA_VISIBLE_DEVICES",
+            fix=f"unset it, or name {ranks.count} GPUs",
+        )
+
+
+def _memory(engine: EngineFolder, machine: Machine) -> Iterator[TrtpipeError]:
+    """A rank's plan is read into its GPU whole; buffers and KV cache come on top."""
+    for rank, (device, size) in enumerate(zip(machine.devices, engine.sizes.values(), strict=False)):
+        if device.free_mib * MIB < size:
+            held = f": {'; '.join(machine.holders)}" if machine.holders else ""
+            yield EnvironmentUnfit(
+                f"GPU {rank} has {device.free_mib:,} MiB free, and the engine of rank {rank} alone is "
+                f"{-(-size // MIB):,} MiB{held}",
+                where=f"nvidia-smi, GPU {rank}",
+                fix="end what holds the memory; another server of this engine is the usual cause",
+            )
+
+
+def _programs(machine: Machine) -> Iterator[TrtpipeError]:
+    for name in machine.missing:
+        yield EnvironmentUnfit(
+            f"{name} is not here", where="PATH", fix="start it in the image that launch/compose.yaml names"
+        )
+
+
+def _held(machine: Machine) -> Iterator[Finding]:
+    for number, device in enumerate(machine.devices):
+        held = device.memory_mib - device.free_mib
+        if held > IDLE_MIB:
+            yield Finding(
+                "warning",
+                f"{held:,} of {device.memory_mib:,} MiB of GPU {number} are held already",
+                f"nvidia-smi, GPU {number}",
+                why="; ".join(machine.holders) or None,
+                cost="the KV cache is a share of what is free: it will hold fewer tokens than planned, on every rank",
+                fix="end what holds the memory before the engine starts",
+            )
+
+
+def _shared_memory(ranks: Ranks, machine: Machine) -> Iterator[Finding]:
+    if machine.shm_free_mib < SHM_MIB:
+        yield Finding(
+            "warning",
+            f"{SHARED_MEMORY} has {machine.shm_free_mib:,} MiB free, and {SHM_MIB:,} MiB are needed for {ranks}",
+            str(SHARED_MEMORY),
+            why="NCCL's ranks and Triton's Python models talk through it; a container has 64 MiB unless told otherwise",
+            cost="a start that hangs, or an internal error of NCCL",
+            fix=f"--shm-size={SHM_MIB}m; in a pod a volume of medium Memory there",
+            source="TensorRT-LLM issue 9680; tensorrtllm_backend issue 103",
+        )
+
+
+def _untold(machine: Machine) -> Iterator[Finding]:
+    untold = [name for name, version in (("TensorRT-LLM", machine.tensorrt_llm), ("TensorRT", machine.tensorrt))
+              if version is None]  # fmt: skip
+    if untold:
+        yield Finding(
+            "warning",
+            f"the version of {' and of '.join(untold)} here was not compared with the lock",
+            "installed packages",
+            why="no package of that name is installed for Python",
+            cost="an engine of another version ends with a serialization assertion, after minutes of loading",
+        )

@@ -1,0 +1,44 @@
+"""``compose.yaml``: the release in one container of this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trtpipe.engines.trtllm.launch.checks import SHM_MIB
+from trtpipe.engines.trtllm.launch.line import Ports
+from trtpipe.engines.trtllm.launch.serving import ENVIRONMENT, MOUNT, NAME, POLL_S, STOP_S
+from trtpipe.engines.trtllm.launch.watch import READY
+
+if TYPE_CHECKING:
+    from trtpipe.engines.trtllm.launch.serving import Serving
+
+SERVICE = "tritonserver"
+INSIDE = Ports()
+# The image has a Python, which the launcher needs; a curl it need not have.
+ASK = f"import urllib.request; urllib.request.urlopen('http://127.0.0.1:{INSIDE.http}{READY}', timeout=5)"
+
+
+def document(serving: Serving) -> dict[str, Any]:
+    inside = INSIDE.by_purpose()
+    gpus = {"driver": "nvidia", "count": serving.ranks.count, "capabilities": ["gpu"]}
+    service = {
+        "image": serving.image,
+        "command": serving.command,
+        "environment": ENVIRONMENT,
+        "volumes": [{"type": "bind", "source": "..", "target": MOUNT, "read_only": True}],
+        "ports": [f"127.0.0.1:{port}:{inside[purpose]}" for purpose, port in serving.ports.by_purpose().items()],
+        "shm_size": f"{SHM_MIB}m",
+        "ulimits": {"memlock": -1, "stack": 67108864},
+        "init": True,
+        "stop_grace_period": f"{STOP_S}s",
+        "restart": "no",  # systemd does that; without it a person should see why it ended
+        "deploy": {"resources": {"reservations": {"devices": [gpus]}}},
+        "healthcheck": {
+            "test": ["CMD", "python3", "-c", ASK],
+            "interval": f"{POLL_S}s",
+            "timeout": "6s",
+            "retries": 3,
+            "start_period": f"{serving.polls_to_ready * POLL_S}s",
+        },
+    }
+    return {"name": NAME, "services": {SERVICE: service}}

@@ -1,0 +1,78 @@
+"""What a release's launch files say, in one place: the files differ in their language only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtpipe.engines.trtllm.build.releases import RELEASES
+from trtpipe.engines.trtllm.built import folder
+from trtpipe.engines.trtllm.launch.line import EXIT_TIMEOUT_S, Ports
+from trtpipe.engines.trtllm.launch.ranks import Ranks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trtpipe.config.target import TensorrtLlmTarget
+    from trtpipe.engines.trtllm.built.lock import Lock
+
+NAME = "trtpipe"
+MOUNT = "/release"  # where containers see the release
+START = "launch/start"  # a folder that Python runs: the image's own PYTHONPATH stays as it is
+ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1"}  # the release is read only
+POLL_S = 10
+STOP_S = EXIT_TIMEOUT_S + 40  # to end in order, before a container is killed
+
+
+@dataclass(frozen=True)
+class Serving:
+    """``batch_size_max``: of the engine; ``pinned``: the image is named by its bytes."""
+
+    ranks: Ranks
+    image: str
+    ports: Ports
+    gpu_name: str
+    driver_floor: int
+    load_time_limit_s: float
+    replicas_max: int
+    batch_size_max: int
+
+    @property
+    def pinned(self) -> bool:
+        return "@sha256:" in self.image
+
+    @property
+    def command(self) -> list[str]:
+        """What the container runs. Inside it the ports are upstream's."""
+        return ["python3", f"{MOUNT}/{START}", MOUNT, "--time-limit-s", f"{self.load_time_limit_s:.0f}"]
+
+    @property
+    def polls_to_ready(self) -> int:
+        """How often readiness is asked for before a start has failed: a little longer than the launcher waits."""
+        return int(self.load_time_limit_s // POLL_S) + 6
+
+
+def of(engine: Path, target: TensorrtLlmTarget, lock: Lock, ports: Ports) -> Serving:
+    """Raises ConfigError where the engine is not whole."""
+    found = folder.read(engine)
+    return Serving(
+        ranks=Ranks.of(found),
+        image=_image(target, lock),
+        ports=ports,
+        gpu_name=lock.gpu_name,
+        driver_floor=lock.driver_floor,
+        load_time_limit_s=target.load_time_limit_s,
+        replicas_max=target.replicas_max,
+        batch_size_max=int(found.config["build_config"]["max_batch_size"]),
+    )
+
+
+def _image(target: TensorrtLlmTarget, lock: Lock) -> str:
+    if target.serving_image != "auto":
+        return target.serving_image
+    images = RELEASES[lock.tensorrt_llm].serving_images
+    name = lock.container_image or ""
+    base = name.partition("@")[0]
+    if base in images:
+        return f"{base}@{lock.container_digest}" if lock.container_digest else base
+    return images[0]

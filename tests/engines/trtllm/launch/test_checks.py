@@ -1,0 +1,168 @@
+"""What stands against a start is told before anything is loaded, all at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import launches
+from standins import nvidia_smi
+from trtpipe.engines.trtllm.built import folder
+from trtpipe.engines.trtllm.launch import checks, machine
+from trtpipe.engines.trtllm.launch.line import Ports
+from trtpipe.engines.trtllm.launch.preflight import preflight
+from trtpipe.errors import ConfigError, EnvironmentUnfit, Problems
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trtpipe.engines.trtllm.launch.checks import Outcome
+    from trtpipe.engines.trtllm.launch.machine import Machine
+
+
+class Here:
+    """A machine with eight idle A100s and all programs, as the facts are asked for."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.programs, self.engine = folder / "bin", launches.engine(folder / "engine")
+        self.programs.mkdir()
+        for name in ("mpirun", "tritonserver"):
+            (self.programs / name).write_text("#!/bin/sh\n")
+            (self.programs / name).chmod(0o755)
+        nvidia_smi.write(self.programs)
+        (self.programs / "cat").symlink_to(str(shutil.which("cat")))
+        monkeypatch.setenv("PATH", str(self.programs))
+        self.ports = Ports(*launches.free_ports(3))
+
+    def look(self, environment: dict[str, str] | None = None) -> Machine:
+        found = machine.look(environment or {}, "tritonserver")
+        return dataclasses.replace(found, tensorrt_llm="1.2.1", tensorrt="10.14.1.48", shm_free_mib=4096)
+
+    def check(self, found: Machine | None = None, **given: Any) -> Outcome:
+        return checks.check(folder.read(self.engine), launches.locked(), found or self.look(), self.ports, **given)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
+    return Here(tmp_path, monkeypatch)
+
+
+def said(outcome: Outcome) -> list[str]:
+    return [fault.what for fault in outcome.refusals]
+
+
+def test_a_fit_machine_passes_without_a_word(here: Here) -> None:
+    assert here.check() == checks.Outcome([], [])
+
+
+def test_a_taken_port_is_told_once_with_its_holder(here: Here) -> None:
+    with socket.create_server(("127.0.0.1", here.ports.grpc)):
+        (one,) = said(here.check())
+    assert one.startswith(f"grpc port {here.ports.grpc} is not available: process {os.getpid()} (")
+
+
+def test_a_small_shared_memory_is_a_warning_with_the_size_needed(here: Here) -> None:
+    outcome = here.check(dataclasses.replace(here.look(), shm_free_mib=64))
+    assert outcome.refusals == []
+    (warning,) = outcome.warnings
+    assert warning.what == "/dev/shm has 64 MiB free, and 2,048 MiB are needed for 8 ranks (TP 8 x PP 1)"
+    assert "--shm-size=2048m" in str(warning.fix)
+
+
+def test_shared_memory_is_measured(here: Here) -> None:
+    free_mib = shutil.disk_usage("/dev/shm").free >> 20
+    assert machine.look({}).shm_free_mib == pytest.approx(free_mib, abs=64)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"tensorrt": "10.13.3.9"}, "built with TensorRT 10.14.1.48, running TensorRT 10.13.3.9"),
+        ({"tensorrt_llm": "1.1.0"}, "built with TensorRT-LLM 1.2.1, running TensorRT-LLM 1.1.0"),
+    ],
+)
+def test_another_version_is_refused_with_the_image(here: Here, changes: dict[str, str], line: str) -> None:
+    outcome = here.check(dataclasses.replace(here.look(), **changes))
+    assert said(outcome) == [line]
+    assert "tritonserver:26.04-trtllm-python-py3" in str(outcome.refusals[0].fix)
+    assert here.check(dataclasses.replace(here.look(), **changes), contained=True).refusals == [], "the host's own"
+
+
+def test_another_gpu_is_refused(here: Here) -> None:
+    nvidia_smi.write(here.programs, name="NVIDIA A10", capability="8.6", memory_mib=23028)
+    assert said(here.check()) == [f"built for SM 80 ({launches.A100}), running on SM 86 (NVIDIA A10)"]
+
+
+def test_too_few_gpus_and_hidden_ones_are_told_with_both_numbers(here: Here) -> None:
+    count, hidden = said(here.check(here.look({"CUDA_VISIBLE_DEVICES": "0,1,2,3"})))
+    assert count == "the engine has 8 ranks, one a GPU, and there are 4 GPUs"
+    assert hidden == "CUDA_VISIBLE_DEVICES=0,1,2,3 shows 4 GPUs, and the engine has 8 ranks (TP 8 x PP 1)"
+
+
+@pytest.mark.parametrize(("shown", "count"), [("", 0), ("1", 1), ("0,9,2", 1), ("GPU-1,GPU-2", 2)])
+def test_gpus_are_counted_as_cuda_counts(here: Here, shown: str, count: int) -> None:
+    assert len(here.look({"CUDA_VISIBLE_DEVICES": shown}).devices) == count
+
+
+def test_memory_that_another_process_holds_is_told_with_the_process(here: Here) -> None:
+    held = "4711, tritonserver, 79000\n"
+    nvidia_smi.write(here.programs, free_mib=2000, processes=held)
+    outcome = here.check()
+    assert outcome.refusals == [], "the engine itself fits"
+    assert len(outcome.warnings) == 8
+    assert outcome.warnings[0].what == "79,920 of 81,920 MiB of GPU 0 are held already"
+    assert outcome.warnings[0].why == "process 4711 (tritonserver) holds 79000 MiB"
+
+
+def test_an_engine_that_does_not_fit_is_refused(here: Here) -> None:
+    nvidia_smi.write(here.programs, free_mib=0, processes="4711, python3, 81000\n")
+    first, *others = said(here.check())
+    assert first == (
+        "GPU 0 has 0 MiB free, and the engine of rank 0 alone is 1 MiB: process 4711 (python3) holds 81000 MiB"
+    )
+    assert len(others) == 7
+
+
+def test_an_old_driver_is_refused(here: Here) -> None:
+    nvidia_smi.write(here.programs, driver="535.183.01")
+    assert said(here.check()) == ["the driver is 535.183.01, and the engine's CUDA needs 580 or newer"]
+
+
+def test_everything_is_told_at_once_also_without_a_driver(here: Here) -> None:
+    for name in ("mpirun", "tritonserver", "nvidia-smi"):
+        (here.programs / name).unlink()
+    with socket.create_server(("127.0.0.1", here.ports.http)):
+        found = said(here.check())
+    assert found[0] == "no NVIDIA driver: there is no nvidia-smi"
+    assert found[1:3] == ["mpirun is not here", "tritonserver is not here"]
+    assert found[3].startswith(f"http port {here.ports.http} is not available")
+    assert len(found) == 4
+
+
+def test_versions_that_nothing_tells_are_a_warning(here: Here) -> None:
+    (warning,) = here.check(dataclasses.replace(here.look(), tensorrt=None)).warnings
+    assert warning.what == "the version of TensorRT here was not compared with the lock"
+
+
+def test_a_container_brings_its_own_programs_and_shared_memory(here: Here) -> None:
+    (here.programs / "mpirun").unlink()
+    bare = dataclasses.replace(here.look(), shm_free_mib=64, tensorrt_llm=None, tensorrt=None)
+    assert here.check(bare, contained=True) == checks.Outcome([], [])
+
+
+def test_the_program_s_own_preflight_raises_and_warns(here: Here) -> None:
+    nvidia_smi.write(here.programs, free_mib=2000)
+    warnings = preflight(here.engine, launches.locked(), here.ports, contained=True)
+    assert len(warnings) == 8
+    nvidia_smi.write(here.programs, driver="535.1", count=4)
+    with pytest.raises(Problems) as caught:
+        preflight(here.engine, launches.locked(), here.ports, contained=True)
+    assert [type(one) for one in caught.value.each()] == [EnvironmentUnfit] * 2
+    (here.engine / "rank3.engine").unlink()
+    with pytest.raises(ConfigError, match="rank 3 of 8 is missing"):
+        preflight(here.engine, launches.locked(), here.ports)
