@@ -26,14 +26,16 @@ def text(document: dict[str, Any], file: Path) -> str:
     lines.append("")
     for name, step in document["steps"].items():
         seconds = "" if step["seconds"] is None else f"{step['seconds']:.1f} s"
-        lines += _row(name, step["state"], seconds, SAYS.get(name, _nothing)(step) if _has_figures(step) else "")
-        lines += [line for why in _whys(step) for line in _row("", "", "", why)]
+        first, *others = [*_figures(name, step), *_whys(step)] or [""]
+        lines += _row(name, step["state"], seconds, first)
+        lines += [line for said in others for line in _row("", "", "", said)]
     ended = "every step that can be measured is done" if document["ok"] else "not accepted: see the steps that failed"
     return "\n".join([*lines, "", ended, f"document: {file}"])
 
 
-def _has_figures(step: dict[str, Any]) -> bool:
-    return bool(step.keys() - {"state", "seconds", "why", "errors"})
+def _figures(name: str, step: dict[str, Any]) -> Iterator[str]:
+    if name in SAYS and step.keys() - {"state", "seconds", "why", "errors"}:
+        yield SAYS[name](step)
 
 
 def _whys(step: dict[str, Any]) -> Iterator[str]:
@@ -45,10 +47,6 @@ def _whys(step: dict[str, Any]) -> Iterator[str]:
 
 def _row(name: str, state: str, seconds: str, said: str) -> list[str]:
     return wrapped(f"{name:12}{state:14}{seconds:>9}", said) if said else [f"{name:12}{state:14}{seconds:>9}".rstrip()]
-
-
-def _nothing(_step: dict[str, Any]) -> str:
-    return ""
 
 
 def _build(step: dict[str, Any]) -> str:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 QUESTIONS = ("What is the capital of France?", "Write one sentence about rain.", "What is 17 plus 25?")
 GOLDEN_TOKENS = 32
+# The plan's activations and reserve are estimates; a pool this much smaller means that something else holds memory, or
+# that the engine is not the planned one.
+SHORT_SHARE = 0.8
 SLACK_TOKENS = 8  # a prompt cut at tokens may have some more when it is encoded again
 # Words of one token in most vocabularies; a prompt of any length is made of them.
 FILLER = " the report says that the parcel is late and that the customer would like to have an answer today"
@@ -49,7 +52,7 @@ class LoadSettings:
 
 
 def kv_blocks(plan: Plan, addresses: Addresses) -> dict[str, Any]:
-    """Compare the pool with the plan's. Raises CheckFailed where it does not hold one sequence of full length.
+    """Compare the pool with the plan's. Raises CheckFailed where it is far smaller, or does not hold a full sequence.
 
     ``runtime_reserve_mib_measured``: what the target's `runtime_reserve_mib` would have had to be.
     """
@@ -74,6 +77,12 @@ def kv_blocks(plan: Plan, addresses: Addresses) -> dict[str, Any]:
     if found.block_tokens != target.kv_block_tokens:
         what = f"a KV block has {found.block_tokens} tokens, and the target says {target.kv_block_tokens}"
         faults.append(ToolFailed(what, where=addresses.metrics_url, fix="see the server's log"))
+    if found.blocks < SHORT_SHARE * pool.blocks:
+        what = (
+            f"the KV cache has {found.blocks:,} blocks, {measured['blocks_of_planned']:.1%} of {pool.blocks:,} planned"
+        )
+        fix = "see what else holds the GPUs' memory (nvidia-smi); else plan with the measured runtime_reserve_mib"
+        faults.append(ToolFailed(what, where=addresses.metrics_url, fix=fix))
     if tokens < limits.seq_len:
         what = (
             f"the KV cache holds {tokens:,} tokens, less than one sequence of {limits.seq_len:,}: longer requests fail"

@@ -69,8 +69,8 @@ class Steps:
         self._found[name] = Step("failed" if faults else "done", seconds, figures, tuple(faults))
         return not faults
 
-    def leave_out(self, name: str, why: str) -> None:
-        self._found[name] = Step("not measured", why=why)
+    def leave_out(self, name: str, why: str, figures: dict[str, Any]) -> None:
+        self._found[name] = Step("not measured", figures=figures, why=why)
 
     @property
     def faults(self) -> list[TrtpipeError]:

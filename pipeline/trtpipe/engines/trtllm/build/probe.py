@@ -14,6 +14,8 @@ from trtpipe.engines.trtllm.build.releases import WHY_NONE, Release, is_past_eng
 from trtpipe.errors import EnvironmentUnfit
 
 PROGRAM = "trtllm-build"
+# Where Triton's images from 26.04 on keep TensorRT-LLM (Dockerfile.triton.trt_llm_backend), perhaps not on PATH.
+IN_TRITONS_IMAGE = "/opt/venv-tritonserver/bin/trtllm-build"
 # pip writes an interpreter whose path is too long for the first line so
 LONG_PATH = re.compile(r"""'''exec' "?([^"\s]+)"? """)
 PROBE_LIMIT_S = 600  # the first import of TensorRT-LLM on a cold disk takes minutes
@@ -79,7 +81,7 @@ def versions_here(image: str) -> tuple[str, str | None]:
 
 
 def _site(image: str) -> _Site:
-    program = shutil.which(PROGRAM)
+    program = shutil.which(PROGRAM) or shutil.which(IN_TRITONS_IMAGE)
     if program is not None:
         return _Site(program, (interpreter_of(Path(program)),), program)
     engine = container.engine()
