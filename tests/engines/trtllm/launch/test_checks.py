@@ -12,6 +12,7 @@ import pytest
 
 import launches
 from standins import nvidia_smi
+from trtpipe.engines.trtllm.build import gpu_query
 from trtpipe.engines.trtllm.built import folder
 from trtpipe.engines.trtllm.launch import checks, machine
 from trtpipe.engines.trtllm.launch.line import Ports
@@ -146,3 +147,9 @@ def test_everything_is_told_at_once_also_without_a_driver(here: Here) -> None:
 def test_versions_that_nothing_tells_are_a_warning(here: Here) -> None:
     (warning,) = here.check(dataclasses.replace(here.look(), tensorrt=None)).warnings
     assert warning.what == "the version of TensorRT here was not compared with the lock"
+
+
+def test_a_driver_that_hangs_is_told(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here.programs / "nvidia-smi").write_text("#!/bin/sh\nwhile :; do :; done\n")
+    monkeypatch.setattr(gpu_query, "QUERY_LIMIT_S", 0.2)
+    assert said(here.check()) == ["the NVIDIA driver did not answer within 0.2 s"]

@@ -162,3 +162,8 @@ def test_an_engine_without_a_lock_is_not_started(site: Site, text: str | None) -
     if text is not None:
         path.write_text(text)
     assert "the engine has no lock that can be read" in site.run(code=3)
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "0", "-1", "soon"])
+def test_a_time_limit_is_a_time(site: Site, seconds: str) -> None:
+    assert "argument --time-limit-s: invalid seconds value" in site.run(f"--time-limit-s={seconds}", code=2)

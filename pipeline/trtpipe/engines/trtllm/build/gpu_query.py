@@ -36,7 +36,14 @@ def devices() -> list[Device]:
             "no NVIDIA driver: there is no nvidia-smi", where="PATH", fix="run this on the machine that has the GPUs"
         )
     command = [program, f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=QUERY_LIMIT_S)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=QUERY_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise EnvironmentUnfit(
+            f"the NVIDIA driver did not answer within {QUERY_LIMIT_S} s",
+            where=program,
+            fix="see that nvidia-smi works; a GPU that has fallen off the bus hangs it until the machine is restarted",
+        ) from None
     try:
         return [_device(line) for line in done.stdout.splitlines() if line.strip()]
     except ValueError:

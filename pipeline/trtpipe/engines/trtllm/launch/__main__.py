@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shlex
 import signal
@@ -53,9 +54,15 @@ def _parser() -> argparse.ArgumentParser:
     for purpose, port in usual.by_purpose().items():
         made.add_argument(f"--{purpose}-port", type=int, default=port, help=f"default {port}")
     made.add_argument("--tritonserver", default=TRITON, help=f"default {TRITON}")
-    made.add_argument("--time-limit-s", type=float, default=1800.0, help="the engine must answer within this time")
+    made.add_argument("--time-limit-s", type=seconds, default=1800.0, help="the engine must answer within this time")
     made.add_argument("--check", action="store_true", help="make the checks, print the line and start nothing")
     return made
+
+
+def seconds(text: str) -> float:
+    if not 0 < (given := float(text)) < math.inf:
+        raise ValueError(text)
+    return given
 
 
 def _start(given: argparse.Namespace) -> None:

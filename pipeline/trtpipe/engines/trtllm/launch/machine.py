@@ -91,7 +91,10 @@ def _shown(devices: list[gpu_query.Device], shown: str | None) -> list[gpu_query
 def _holders() -> list[str]:
     """Return the processes on the GPUs, as far as the driver tells: within a container it names none of outside."""
     command = ["nvidia-smi", "--query-compute-apps=pid,process_name,used_memory", "--format=csv,noheader,nounits"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=QUERY_LIMIT_S)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=QUERY_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return []
     rows: list[Sequence[str]] = [[part.strip() for part in line.split(",")] for line in done.stdout.splitlines()]
     return [f"process {row[0]} ({row[1]}) holds {row[2]} MiB" for row in rows if len(row) == 3]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trtpipe.engines.trtllm.launch.compose import SERVICE
 from trtpipe.engines.trtllm.launch.serving import STOP_S
-from trtpipe.errors import Interrupted
+from trtpipe.errors import ConfigError, Interrupted, UsageFault
 
 UNIT = "trtpipe@.service"
 
@@ -28,6 +28,8 @@ def text() -> str:
             "ExecStop": f"{compose} down --timeout {STOP_S}",
             "Restart": "on-failure",
             "RestartSec": "30s",
+            # What config or engine is at fault for stays so.
+            "RestartPreventExitStatus": f"{UsageFault.exit_code} {ConfigError.exit_code}",
             "SuccessExitStatus": str(Interrupted.exit_code),
             "TimeoutStopSec": f"{STOP_S + 30}s",
         },
