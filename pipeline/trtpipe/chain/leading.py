@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,9 @@ def running(
     engine, kept = folder.read(release / "engine"), lock.read(release / "engine")
     raise_all(problems(kept.tensorrt_llm))
     program, ports = str(_program()), Ports(addresses.http_port, addresses.grpc_port, addresses.metrics_port)
-    found = checks.check(engine, kept, machine.look(os.environ, program), ports)
+    # The versions have been compared already (``servable``), where no package of this Python tells them too.
+    seen = replace(machine.look(os.environ, program), tensorrt_llm=kept.tensorrt_llm, tensorrt=kept.tensorrt)
+    found = checks.check(engine, kept, seen, ports)
     raise_all(found.refusals)
     for warning in found.warnings:
         note(f"{warning.what}; {warning.cost}")
