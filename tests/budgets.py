@@ -18,6 +18,7 @@ USUAL_S = 5.0
 BUDGETS_S = {
     "tests/chain/test_foresight.py": 20.0,
     "tests/chain/acceptance/test_run.py": 40.0,
+    "tests/chain/test_leading.py": 15.0,
     "tests/chain/test_released.py": 20.0,
     "tests/chain/test_trtllm_engine.py": 90.0,
     "tests/chain/test_trtllm_release.py": 60.0,
@@ -38,6 +39,8 @@ BUDGETS_S = {
     "tests/e2e/test_stop.py": 120.0,
     "tests/engines/test_vllm_arguments.py": 20.0,
     "tests/engines/trtllm/build/test_grammar.py": 15.0,
+    "tests/engines/trtllm/launch/test_main.py": 30.0,
+    "tests/engines/trtllm/launch/test_release_files.py": 20.0,
     "tests/engines/test_vllm_float32_products.py": 20.0,
     "tests/front/test_app.py": 12.0,
     "tests/front/test_server.py": 15.0,

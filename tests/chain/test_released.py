@@ -17,6 +17,7 @@ from trtpipe.core.artifacts import Artifact
 from trtpipe.core.progress import Silent
 from trtpipe.core.runner import Runner
 from trtpipe.core.store import Store
+from trtpipe.engines.trtllm.launch.line import Ports
 from trtpipe.errors import ToolFailed
 
 
@@ -32,7 +33,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 @pytest.fixture
 def release(site: Site) -> Artifact:
     runner = Runner(Store(site.folder), Silent())
-    return trtllm_release.package(runner, site.build().path, site.model, "2026-01-01")
+    return trtllm_release.package(runner, site.build().path, site.model, "2026-01-01", Ports())
 
 
 def processes(folder: Path) -> list[str]:

@@ -113,6 +113,7 @@ def test_an_engine_is_packaged_promoted_and_rolled_back(site: Site) -> None:
     assert {"README.md", "compose.yaml", "kubernetes.yaml", "start"} < {
         path.name for path in (folder / "launch").iterdir()
     }
+    assert any("by a tag" in note for note in artifacts.read(folder).record.notes), "the launch files' image"
     assert lock.read(folder / "engine") == lock.read(engine_of(site))
 
     give_verdict(site, first)

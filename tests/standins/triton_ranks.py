@@ -51,6 +51,11 @@ def main() -> None:
     http.server.ThreadingHTTPServer(("127.0.0.1", port), Ready).serve_forever()
 
 
+def environment(folder: Path) -> dict[str, str]:
+    """Return what a test sets. Open MPI would start no more ranks than this machine has cores."""
+    return {"STANDIN_FOLDER": str(folder), "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+
+
 def install(folder: Path) -> Path:
     """Write a program that runs this file."""
     program = folder / "tritonserver"

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trtpipe.engines.trtllm.build.releases import RELEASES
 from trtpipe.engines.trtllm.built import folder, lock
-from trtpipe.engines.trtllm.launch import checks, line, machine
+from trtpipe.engines.trtllm.launch import checks, line, machine, rank_log
 from trtpipe.engines.trtllm.launch.line import Ports
-from trtpipe.errors import EnvironmentUnfit, TrtpipeError, raise_all
+from trtpipe.errors import EnvironmentUnfit, ToolFailed, TrtpipeError, raise_all
 from trtpipe.triton_repo import server, trtllm_repository
 from trtpipe.triton_repo.server import Addresses, Program, Server
 
@@ -51,19 +50,29 @@ def running(
     engine, kept = folder.read(release / "engine"), lock.read(release / "engine")
     raise_all(problems(kept.tensorrt_llm))
     program, ports = str(_program()), Ports(addresses.http_port, addresses.grpc_port, addresses.metrics_port)
-    # The versions have been compared already (``servable``), where no package of this Python tells them too.
-    seen = replace(machine.look(os.environ, program), tensorrt_llm=kept.tensorrt_llm, tensorrt=kept.tensorrt)
-    found = checks.check(engine, kept, seen, ports)
+    # Programs are looked at above, versions by ``servable.require``.
+    found = checks.check(engine, kept, machine.look(os.environ), ports, host=addresses.host, software=False)
     raise_all(found.refusals)
     for warning in found.warnings:
-        note(f"{warning.what}; {warning.cost}")
+        note(f"{warning.what}; {warning.cost}; {warning.fix}")
     home = server.working_folder(state, addresses)
     server.assemble(home, release, BESIDE)
     repository, prefix = home / "model_repository", server.shm_prefix_of(addresses)
     words = line.leader(engine.world_size, repository, ports, shm_prefix=prefix, program=program, host=addresses.host)
     started = Program(words, dict(os.environ), home, repository / line.ENGINE_MODEL, prefix)
-    with server.supervised(started, addresses, log, deadline) as serving:
+    with ExitStack() as stack:
+        try:
+            serving = stack.enter_context(server.supervised(started, addresses, log, deadline))
+        except ToolFailed as fault:
+            raise _told_by_rank(fault, engine.world_size, log) from None
         yield serving
+
+
+def _told_by_rank(fault: ToolFailed, ranks: int, log: Path) -> ToolFailed:
+    """Add the last line of each rank to why the server is not ready."""
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        said = rank_log.each_rank(rank_log.last_lines(lines), ranks)
+    return ToolFailed(f"{fault.what}\nthe last line of each rank:\n{said}", where=fault.where, fix=fault.fix)
 
 
 def _program() -> Path | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from trtpipe.chain import leading, servable
 from trtpipe.core import artifacts
 from trtpipe.engines.trtllm.built import folder, request
+from trtpipe.engines.trtllm.launch.line import Ports
 from trtpipe.triton_repo import server, trtllm_repository
 from trtpipe.triton_repo.server import Addresses, Server
 
@@ -36,6 +37,11 @@ def read(release: Artifact) -> Released:
         return Released(release.path / trtllm_repository.TOKENIZER, limits["max_seq_len"])
     arguments = json.loads((engine / "engine.json").read_text("utf-8"))["arguments"]
     return Released(engine, arguments["max_model_len"])
+
+
+def ports_of(space: Workspace) -> Ports:
+    serving = space.config.serving
+    return Ports(serving.http_port, serving.grpc_port, serving.metrics_port)
 
 
 def running(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from trtpipe.chain import servable
 from trtpipe.core import artifacts, model_folder
 from trtpipe.engines.trtllm.built import lock
-from trtpipe.engines.trtllm.launch import release_files
+from trtpipe.engines.trtllm.launch import release_files, serving
 from trtpipe.errors import ConfigError, TrtpipeError, raise_all
 from trtpipe.triton_repo import trtllm_repository
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trtpipe.core.runner import Runner
     from trtpipe.core.store import Store
     from trtpipe.engines.trtllm.built.inspection import Inspection
+    from trtpipe.engines.trtllm.launch.line import Ports
 
 # Key of the model's config.json -> of the engine's `pretrained_config`: they tell a wrong model's folder.
 SAME = ("hidden_size", "num_hidden_layers", "num_attention_heads")
@@ -33,8 +34,10 @@ def newest_engine(store: Store) -> Path:
     return engines[-1]
 
 
-def package(runner: Runner, engine: Path, model: Path, template_date: str) -> Artifact:
+def package(runner: Runner, engine: Path, model: Path, template_date: str, ports: Ports) -> Artifact:
     """Make the release. ``model``: the folder with the tokenizer; ``template_date``: ISO 8601.
+
+    ``ports``: of the host, where the release's compose.yaml shows the server.
 
     Raises what ``servable.require_engine`` raises, and ConfigError for a model that is not the engine's.
     """
@@ -52,7 +55,8 @@ def package(runner: Runner, engine: Path, model: Path, template_date: str) -> Ar
     )
     if not paged and (target.kv_reuse or target.chunked_context):
         runner.reporter.note("KV reuse and chunked context are off: the engine has no paged context FMHA (accepted)")
-    launch = release_files.files(engine, target, lock.read(engine))
+    kept = lock.read(engine)
+    launch = trtllm_repository.Launch(release_files.files(engine, target, kept, ports), serving.notes(target, kept))
     return runner.obtain(trtllm_repository.stage(engine, artifact.digest, model, launch, packaging))
 
 

@@ -79,7 +79,7 @@ def _tensorrt_llm(options: Options, engine: Path | None, model: Path | None) -> 
 
 
 def _made(space: Workspace, runner: Runner, engine: Path | None, model: Path | None) -> Artifact:
-    from trtpipe.chain import trtllm_release
+    from trtpipe.chain import released, trtllm_release
     from trtpipe.config.schema import SAMPLE_MODEL
 
     if model is None and space.config.model == SAMPLE_MODEL:
@@ -89,4 +89,5 @@ def _made(space: Workspace, runner: Runner, engine: Path | None, model: Path | N
         engine.absolute() if engine else trtllm_release.newest_engine(runner.store),
         model.absolute() if model else space.resolve(space.config.model),
         space.config.prompts.template_date,
+        released.ports_of(space),
     )

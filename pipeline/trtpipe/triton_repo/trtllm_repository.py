@@ -10,6 +10,7 @@ release/
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -57,8 +58,16 @@ class Packaging(BaseModel):
         return configs.TensorrtLlmEngine(parameters, self.template_date, self.requests_max)
 
 
-def stage(engine: Path, engine_digest: str, model: Path, launch: Mapping[str, str], packaging: Packaging) -> Stage:
-    """Build the stage. ``model``: the folder whose tokenizer the engine's model has; ``launch``: texts by file name."""
+@dataclass(frozen=True)
+class Launch:
+    """``files``: texts by their path within ``launch``; ``notes``: what a person should know of them."""
+
+    files: Mapping[str, str]
+    notes: list[str]
+
+
+def stage(engine: Path, engine_digest: str, model: Path, launch: Launch, packaging: Packaging) -> Stage:
+    """Build the stage. ``model``: the folder whose tokenizer the engine's model has."""
     files = [model / name for name in model_folder.TOKENIZER_FILES if (model / name).is_file()]
     return Stage(
         name="package",
@@ -68,7 +77,7 @@ def stage(engine: Path, engine_digest: str, model: Path, launch: Mapping[str, st
             "engine": engine_digest,
             "tokenizer": digest.of_value({path.name: digest.of_file(path) for path in files}),
             "models": repository.code_digest(PYTHON_MODELS),
-            "launch": digest.of_value(dict(launch)),
+            "launch": digest.of_value(dict(launch.files)),
         },
         parameters=packaging,
         versions={},
@@ -76,7 +85,7 @@ def stage(engine: Path, engine_digest: str, model: Path, launch: Mapping[str, st
     )
 
 
-def _make(making: Making, engine: Path, files: list[Path], launch: Mapping[str, str], packaging: Packaging) -> None:
+def _make(making: Making, engine: Path, files: list[Path], launch: Launch, packaging: Packaging) -> None:
     tokenizer = making.folder / TOKENIZER
     tokenizer.mkdir()
     for path in files:
@@ -85,10 +94,12 @@ def _make(making: Making, engine: Path, files: list[Path], launch: Mapping[str, 
     repository.link_engine(making, engine)
     repository.write_models(making, configs.build(packaging.engine()))
     repository_check.check(making.folder)
-    for name, text in launch.items():
+    for name, text in launch.files.items():
         path = making.folder / LAUNCH / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    for note in launch.notes:
+        making.note(note)
 
 
 def _require_tokenizer(tokenizer: Path, model: Path, template_date: str) -> None:

@@ -15,8 +15,6 @@ from standins import nvidia_smi
 from trtpipe.engines.trtllm.built import folder
 from trtpipe.engines.trtllm.launch import checks, machine
 from trtpipe.engines.trtllm.launch.line import Ports
-from trtpipe.engines.trtllm.launch.preflight import preflight
-from trtpipe.errors import ConfigError, EnvironmentUnfit, Problems
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,7 +88,8 @@ def test_another_version_is_refused_with_the_image(here: Here, changes: dict[str
     outcome = here.check(dataclasses.replace(here.look(), **changes))
     assert said(outcome) == [line]
     assert "tritonserver:26.04-trtllm-python-py3" in str(outcome.refusals[0].fix)
-    assert here.check(dataclasses.replace(here.look(), **changes), contained=True).refusals == [], "the host's own"
+    asked_elsewhere = here.check(dataclasses.replace(here.look(), **changes), software=False)
+    assert asked_elsewhere == checks.Outcome([], [])
 
 
 def test_another_gpu_is_refused(here: Here) -> None:
@@ -147,22 +146,3 @@ def test_everything_is_told_at_once_also_without_a_driver(here: Here) -> None:
 def test_versions_that_nothing_tells_are_a_warning(here: Here) -> None:
     (warning,) = here.check(dataclasses.replace(here.look(), tensorrt=None)).warnings
     assert warning.what == "the version of TensorRT here was not compared with the lock"
-
-
-def test_a_container_brings_its_own_programs_and_shared_memory(here: Here) -> None:
-    (here.programs / "mpirun").unlink()
-    bare = dataclasses.replace(here.look(), shm_free_mib=64, tensorrt_llm=None, tensorrt=None)
-    assert here.check(bare, contained=True) == checks.Outcome([], [])
-
-
-def test_the_program_s_own_preflight_raises_and_warns(here: Here) -> None:
-    nvidia_smi.write(here.programs, free_mib=2000)
-    warnings = preflight(here.engine, launches.locked(), here.ports, contained=True)
-    assert len(warnings) == 8
-    nvidia_smi.write(here.programs, driver="535.1", count=4)
-    with pytest.raises(Problems) as caught:
-        preflight(here.engine, launches.locked(), here.ports, contained=True)
-    assert [type(one) for one in caught.value.each()] == [EnvironmentUnfit] * 2
-    (here.engine / "rank3.engine").unlink()
-    with pytest.raises(ConfigError, match="rank 3 of 8 is missing"):
-        preflight(here.engine, launches.locked(), here.ports)

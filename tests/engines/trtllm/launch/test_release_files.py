@@ -83,13 +83,18 @@ def test_ports_of_the_host_are_on_its_loopback(tmp_path: Path) -> None:
     assert container_of(files)["ports"] == ["127.0.0.1:18000:8000", "127.0.0.1:18001:8001", "127.0.0.1:18002:8002"]
 
 
-def test_the_autoscaler_reads_a_series_that_the_backend_has(tmp_path: Path) -> None:
-    (metric,) = objects_of(made(tmp_path))["HorizontalPodAutoscaler"]["spec"]["metrics"]
-    asked = metric["pods"]["metric"]
-    assert asked["name"] == metrics.REQUESTS.name
-    ((label, value),) = asked["selector"]["matchLabels"].items()
-    assert label == metrics.REQUESTS.label
-    assert value in metrics.REQUESTS.values
+def test_the_autoscaler_reads_series_that_the_backend_has(tmp_path: Path) -> None:
+    found = objects_of(made(tmp_path))["HorizontalPodAutoscaler"]["spec"]["metrics"]
+    wanted = {}
+    for metric in found:
+        asked = metric["pods"]["metric"]
+        assert asked["name"] == metrics.REQUESTS.name
+        ((label, value),) = asked["selector"]["matchLabels"].items()
+        assert label == metrics.REQUESTS.label
+        assert value in metrics.REQUESTS.values
+        wanted[value] = metric["pods"]["target"]["averageValue"]
+    # a queue for want of places shows as `active` at `max` only, one for want of KV blocks as `waiting`
+    assert wanted == {"active": "204800m", "waiting": "16"}
     with pytest.raises(ValueError, match="has no request_type queued"):
         metrics.REQUESTS.selector("queued")
 

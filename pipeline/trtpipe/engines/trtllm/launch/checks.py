@@ -35,22 +35,30 @@ class Outcome:
     warnings: list[Finding]
 
 
-def check(engine: EngineFolder, lock: Locked, machine: Machine, ports: Ports, *, contained: bool = False) -> Outcome:
-    """Hold a machine against an engine. ``contained``: a container starts it, with its own programs and /dev/shm."""
+def check(
+    engine: EngineFolder,
+    lock: Locked,
+    machine: Machine,
+    ports: Ports,
+    *,
+    host: str = ALL_INTERFACES,
+    software: bool = True,
+) -> Outcome:
+    """Hold a machine against an engine.
+
+    ``host``: the address that is listened on. ``software``: whether programs and versions are looked at too.
+    """
     ranks = Ranks.of(engine)
     where = str(engine.path)
-    tensorrt_llm, tensorrt = (None, None) if contained else (machine.tensorrt_llm, machine.tensorrt)
-    host = lock_rules.Host.of(machine.devices, tensorrt_llm=tensorrt_llm, tensorrt=tensorrt)
+    here = lock_rules.Host.of(machine.devices, tensorrt_llm=machine.tensorrt_llm, tensorrt=machine.tensorrt)
     refusals: list[TrtpipeError] = [
-        *lock_rules.version_faults(lock, host, where=where),
-        *_gpus(lock, host, ranks, machine, where),
+        *(lock_rules.version_faults(lock, here, where=where) if software else ()),
+        *_gpus(lock, here, ranks, machine, where),
         *_memory(engine, machine),
-        *(_programs(machine) if not contained else ()),
-        *ports_of_machine.faults("127.0.0.1" if contained else ALL_INTERFACES, ports.by_purpose()),
+        *(_programs(machine) if software else ()),
+        *ports_of_machine.faults(host, ports.by_purpose()),
     ]
-    warnings = [*_held(machine)]
-    if not contained:
-        warnings += [*_shared_memory(ranks, machine), *_untold(machine)]
+    warnings = [*_held(machine), *_shared_memory(ranks, machine), *(_untold(machine) if software else ())]
     return Outcome(refusals, warnings)
 
 

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from trtpipe.engines.trtllm.launch.checks import SHM_MIB
-from trtpipe.engines.trtllm.launch.kubernetes import CLAIM
+from trtpipe.engines.trtllm.launch.kubernetes import BUSY_SHARE, CLAIM, WAITING_PART
 from trtpipe.engines.trtllm.launch.line import TRITON, Ports, leader
 from trtpipe.engines.trtllm.launch.metrics import REQUESTS
 from trtpipe.engines.trtllm.launch.serving import MOUNT, START
@@ -42,9 +42,11 @@ loaded it compares the lock (TensorRT-LLM, TensorRT, driver, GPU) with the machi
 itself or with another number of ranks, and ends a start that has not answered after {serving.load_time_limit_s:.0f} s with the last
 line of each rank.
 
-Kubernetes: the disruption budget keeps one pod, so that draining the only node waits until another serves. The autoscaler
-adds a pod, up to {serving.replicas_max}, where `{REQUESTS.name}{{request_type="waiting"}}` is above half of the engine's batch of {serving.batch_size_max};
-it needs the Prometheus adapter. Without that metric nothing is scaled. The node label is GPU feature discovery's.
+Kubernetes: the disruption budget keeps one pod, so that draining the only node waits until another serves. The node label
+is GPU feature discovery's. The autoscaler adds a pod, up to {serving.replicas_max}, where `{REQUESTS.name}` says that
+{BUSY_SHARE:.0%} of the engine's {serving.batch_size_max} places are taken (`active`), or that one in {WAITING_PART} waits (`waiting`). It needs the Prometheus
+adapter; without that metric nothing is scaled. Requests for which there is no place are in no series of the backend: a
+long queue shows as `active` at `max`.
 
 The line, in leader mode:
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 LABELS = {"app.kubernetes.io/name": NAME}
 CLAIM = f"{NAME}-release"
 INSIDE = Ports()
+# A pod more is wanted from here on: chosen, not measured. Below the first share the engine takes new requests at once.
+BUSY_SHARE = 0.8
+WAITING_PART = 16  # of the batch: as many wait now and then for a single step
 SCALE_DOWN_AFTER_S = 600
 LONGEST_PERIOD_S = 1800  # autoscaling/v2 takes no longer one
 
@@ -88,17 +91,25 @@ def _disruption_budget() -> dict[str, Any]:
 
 
 def _autoscaler(serving: Serving) -> dict[str, Any]:
-    """Scale out where as many requests wait as half a batch; a pod at a time, as long as one takes to load."""
-    waiting = {
-        "metric": {"name": REQUESTS.name, "selector": {"matchLabels": REQUESTS.selector("waiting")}},
-        "target": {"type": "AverageValue", "averageValue": str(max(serving.batch_size_max // 2, 1))},
-    }
+    """Scale out where places run out, or where requests with a place wait; a pod at a time, as long as one loads."""
+    batch = serving.batch_size_max
+    wanted = {"active": f"{round(batch * BUSY_SHARE * 1000)}m", "waiting": str(max(batch // WAITING_PART, 1))}
+    metrics = [
+        {
+            "type": "Pods",
+            "pods": {
+                "metric": {"name": REQUESTS.name, "selector": {"matchLabels": REQUESTS.selector(kind)}},
+                "target": {"type": "AverageValue", "averageValue": value},
+            },
+        }
+        for kind, value in wanted.items()
+    ]
     period_s = min(serving.polls_to_ready * POLL_S, LONGEST_PERIOD_S)
     specification = {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": NAME},
         "minReplicas": 1,
         "maxReplicas": serving.replicas_max,
-        "metrics": [{"type": "Pods", "pods": waiting}],
+        "metrics": metrics,
         "behavior": {
             "scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": period_s}]},
             "scaleDown": {

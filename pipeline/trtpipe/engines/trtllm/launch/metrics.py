@@ -1,8 +1,8 @@
-"""The metric families that Triton's tensorrtllm backend adds to its own, on the metrics port.
+"""The metric family that tells how busy an engine is, which Triton's tensorrtllm backend has on its metrics port.
 
-Source: triton_backend/inflight_batcher_llm/src/custom_metrics_reporter/custom_metrics_reporter.cc (InitializeReporter)
-of NVIDIA/TensorRT-LLM, stored text of the 1.x line; the values come from executorStatsToJson in utils.cc beside it.
-Every series has the labels `model` and `version` too.
+Name, label and values: InitializeReporter in custom_metrics_reporter.cc; what they count: WaitForStats in
+model_instance_state.cc beside it (triton_backend/inflight_batcher_llm/src of NVIDIA/TensorRT-LLM) and
+getLeaderNewReqWithIds in cpp/tensorrt_llm/executor/executorImpl.cpp, stored texts of the 1.x line.
 """
 
 from __future__ import annotations
@@ -25,10 +25,7 @@ class Family:
         return {self.label: value}
 
 
-REQUESTS = Family(
-    "nv_trt_llm_request_metrics", "request_type", ("active", "max", "scheduled", "context", "waiting")
-)  # fmt: skip
-KV_BLOCKS = Family(
-    "nv_trt_llm_kv_cache_block_metrics", "kv_cache_block_type",
-    ("max", "free", "used", "tokens_per", "reused", "fraction"),
-)  # fmt: skip
+# ``active``: requests that have one of the engine's ``max`` places, running or not; ``waiting``: those of them that did
+# not run in the last step, mostly for want of KV blocks. Requests for which no place is free are in no series: an
+# engine with a long queue shows ``active`` at ``max``, and ``waiting`` may be 0.
+REQUESTS = Family("nv_trt_llm_request_metrics", "request_type", ("active", "max", "scheduled", "context", "waiting"))

@@ -33,7 +33,7 @@ CARRIED = (
     *(f"engines/trtllm/build/{name}.py" for name in ("__init__", "gpu_query", "releases")),
     *(f"engines/trtllm/built/{name}.py" for name in ("__init__", "folder", "lock_rules")),
     *(f"engines/trtllm/launch/{name}.py"
-      for name in ("__init__", "__main__", "checks", "line", "machine", "ranks", "watch")),
+      for name in ("__init__", "__main__", "checks", "line", "machine", "rank_log", "ranks", "watch")),
 )  # fmt: skip
 
 

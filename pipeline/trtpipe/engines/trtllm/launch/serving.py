@@ -57,7 +57,7 @@ def of(engine: Path, target: TensorrtLlmTarget, lock: Lock, ports: Ports) -> Ser
     found = folder.read(engine)
     return Serving(
         ranks=Ranks.of(found),
-        image=_image(target, lock),
+        image=image_of(target, lock),
         ports=ports,
         gpu_name=lock.gpu_name,
         driver_floor=lock.driver_floor,
@@ -67,12 +67,20 @@ def of(engine: Path, target: TensorrtLlmTarget, lock: Lock, ports: Ports) -> Ser
     )
 
 
-def _image(target: TensorrtLlmTarget, lock: Lock) -> str:
+def image_of(target: TensorrtLlmTarget, lock: Lock) -> str:
+    """Return the target's image, else the one that built where it can serve, else the first of the version's."""
     if target.serving_image != "auto":
         return target.serving_image
     images = RELEASES[lock.tensorrt_llm].serving_images
-    name = lock.container_image or ""
-    base = name.partition("@")[0]
+    base = (lock.container_image or "").partition("@")[0]
     if base in images:
         return f"{base}@{lock.container_digest}" if lock.container_digest else base
     return images[0]
+
+
+def notes(target: TensorrtLlmTarget, lock: Lock) -> list[str]:
+    """Return what a person should know of the choice."""
+    image = image_of(target, lock)
+    pin = "`serving_image: NAME@sha256:...` in the target pins them"
+    tagged = f"launch files name {image} by a tag, which can come to mean other bytes: {pin}"
+    return [] if "@sha256:" in image else [tagged]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import threading
@@ -13,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trtpipe.core.process import ending, stop
+from trtpipe.engines.trtllm.launch import rank_log
 from trtpipe.engines.trtllm.launch.line import EXIT_TIMEOUT_S
 from trtpipe.errors import ToolFailed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# `mpirun --tag-output`: [job,rank]<stdout>: of Open MPI 4 and, with a name before the job, of 5
-TAG = re.compile(r"\[(?:[^\]]*@)?\d+,(\d+)\]<std(?:out|err)>:\s?(.*)")
 POLL_S = 0.5
 REQUEST_LIMIT_S = 5
 STOP_GRACE_S = EXIT_TIMEOUT_S + 20.0
@@ -46,8 +44,8 @@ class Watched:
         for text in self.child.stdout:
             sys.stdout.write(text)
             sys.stdout.flush()
-            if (tagged := TAG.match(text)) and tagged[2].strip():
-                self.last_lines[int(tagged[1])] = tagged[2].strip()
+            if (said := rank_log.said_by(text)) is not None:
+                self.last_lines[said[0]] = said[1]
 
     def wait_until_ready(self, http_port: int, ranks: int, time_limit_s: float) -> float:
         """Return the seconds that it took. Raises ToolFailed with each rank's last line where it ended, or hangs."""
@@ -75,7 +73,7 @@ class Watched:
         return ending(self.child.returncode)
 
     def _failed(self, what: str, ranks: int) -> ToolFailed:
-        said = "\n".join(f"  | rank {rank}: {self.last_lines.get(rank, '(nothing)')}" for rank in range(ranks))
+        said = rank_log.each_rank(self.last_lines, ranks)
         return ToolFailed(
             f"{what}\n{said}",
             where="the ranks' last lines",
