@@ -153,13 +153,15 @@ def test_without_a_verdict_it_is_not_promoted(site: Site) -> None:
     assert fault.what == "the release has no verdict"
 
 
-def test_a_flipped_byte_is_refused_by_package_and_by_promote(site: Site) -> None:
+def test_a_flipped_byte_is_refused_by_package_promote_and_serve(site: Site) -> None:
     release = done(site, "package")["release"]
     give_verdict(site, release)
+    done(site, "promote")
     flip(site.folder / "triton_repo/releases" / release / "engine/rank5.engine")
-    fault = refused(site, "promote")
-    assert isinstance(fault, Stale)
-    assert "engine/rank5.engine" in fault.what
+    for words in (("promote",), ("serve", "--no-front")):
+        fault = refused(site, *words)
+        assert isinstance(fault, Stale)
+        assert "engine/rank5.engine" in fault.what
     flip(engine_of(site) / "rank3.engine")
     fault = refused(site, "package")
     assert isinstance(fault, Stale)

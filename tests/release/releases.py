@@ -24,6 +24,8 @@ class Releases:
     def release(self, value: int) -> Artifact:
         def make(making: Making) -> None:
             (making.folder / "file").write_text(f"release {value}")
+            (making.folder / "engine").mkdir()
+            (making.folder / "engine/engine.json").write_text("{}")  # of the local kind, which runs anywhere
 
         return self.runner.obtain(stage(make, value, name="package", kind="release"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from trtpipe.chain.acceptance.steps import NAMES
 from trtpipe.chain.served import free_addresses
 from trtpipe.cli import trtpipe
 from trtpipe.core.chat import ChatTokenizer
+from trtpipe.core.store import Store
 from trtpipe.errors import EnvironmentUnfit, ToolFailed, TrtpipeError
 
 if TYPE_CHECKING:
@@ -122,6 +124,21 @@ def test_on_a_bare_machine_all_that_is_missing_is_said_in_the_first_second(
     ]
     assert all(one.where and one.fix for one in fault.each())
     assert not Path("accept-target.json").exists()
+
+
+def test_another_version_is_refused_in_the_first_second_too(site: Site) -> None:
+    shutil.rmtree(site.folder / "tensorrt-llm")
+    site.install(version="1.3.0rc21")
+    fault = fault_of(accept(site))
+    assert fault.exit_code == EnvironmentUnfit.exit_code
+    assert fault.what.startswith("TensorRT-LLM 1.3.0rc21 builds no engines: 1.3 removes the engine path")
+    assert not Path("accept-target.json").exists()
+
+
+def test_a_file_that_cannot_be_written_is_found_out_before_the_build(site: Site) -> None:
+    result = accept(site, "--set", "target.max_batch_size=2", "--out", f"{site.config_file}/accept.json")
+    assert isinstance(result.exception, OSError)
+    assert len(Store(site.folder).all("engine")) == 1, "none but the one that was there"
 
 
 def test_a_dry_run_says_that_nothing_is_missing_and_does_nothing(site: Site) -> None:

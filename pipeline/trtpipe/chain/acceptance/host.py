@@ -26,7 +26,7 @@ def require(planned: Planned, folder: Path, addresses: Addresses) -> list[Device
     release, ranks = RELEASES[target.version], target.tensor_parallel * target.pipeline_parallel
     devices: list[Device] = []
     with problems.collecting():
-        probe.require_present(target.container_image)
+        probe.require_present(release, target.container_image)
     with problems.collecting():
         devices = gpu_query.devices()
         gpu_query.require(devices, planned.plan.gpu, release.driver_floor)

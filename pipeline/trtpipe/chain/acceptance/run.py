@@ -60,7 +60,11 @@ class Acceptance:
         self._server: dict[str, Any] = {}
 
     def run(self) -> None:
-        """Run every step that can be run; the file is written whatever becomes of them."""
+        """Run every step that can be run; the file is written whatever becomes of them.
+
+        It is also written first: a place that takes no file is found out now, and not after hours.
+        """
+        write_json(self.site.out, self.document())
         try:
             self._run()
         finally:

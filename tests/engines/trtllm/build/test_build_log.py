@@ -6,6 +6,7 @@ from trtpipe.core.progress import Silent
 from trtpipe.engines.trtllm.build.build_log import BuildLog
 
 LINES = """\
+[TensorRT-LLM] TensorRT-LLM version: 1.2.1
 [10/12/2024-15:46:01] [TRT-LLM] [W] padding removal and fMHA are both enabled
 [10/12/2024-15:46:16] [TRT] [I] Engine generation completed in 15.4544 seconds.
 [10/12/2024-15:46:16] [TRT] [W] not the builder's own
@@ -34,4 +35,5 @@ def test_progress_the_largest_peak_and_each_warning_once() -> None:
     assert log.figures() == {
         "peak_host_mib_of_a_rank": 40294.03,
         "builder_warnings": ["padding removal and fMHA are both enabled"],
+        "builder_reported": "1.2.1",
     }

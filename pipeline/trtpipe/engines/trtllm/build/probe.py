@@ -19,8 +19,7 @@ IN_TRITONS_IMAGE = "/opt/venv-tritonserver/bin/trtllm-build"
 # pip writes an interpreter whose path is too long for the first line so
 LONG_PATH = re.compile(r"""'''exec' "?([^"\s]+)"? """)
 PROBE_LIMIT_S = 600  # the first import of TensorRT-LLM on a cold disk takes minutes
-# What it prints last is the answer: the libraries print on their own.
-PROBE = """
+VERSIONS = """
 import importlib.metadata, json
 answer = {"tensorrt_llm": None, "tensorrt": None, "fault": None}
 for name in ("tensorrt_llm", "tensorrt"):
@@ -28,10 +27,15 @@ for name in ("tensorrt_llm", "tensorrt"):
         answer[name] = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         pass
+"""
+IMPORT = """
 try:
     import tensorrt_llm.builder
 except BaseException as fault:
     answer["fault"] = f"{type(fault).__name__}: {fault}"
+"""
+# What is printed last is the answer: the libraries print on their own.
+ANSWER = """
 print("\\n" + json.dumps(answer))
 """
 
@@ -64,19 +68,21 @@ def find(release: Release, image: str) -> Installation:
     Raises EnvironmentUnfit saying what is missing, or that the version has no engines.
     """
     site = _site(image)
-    tensorrt_llm, tensorrt = _require(_ask(site), release, site.name)
+    tensorrt_llm, tensorrt = _require(_ask(site, VERSIONS + IMPORT), release, site.name)
     return Installation(tensorrt_llm, tensorrt, site.program, site.engine, site.image)
 
 
-def require_present(image: str) -> None:
-    """Raise EnvironmentUnfit where nothing here could build; it runs no Python, so it answers at once."""
-    _site(image)
+def require_present(release: Release, image: str) -> None:
+    """Raise EnvironmentUnfit where nothing here could build, as far as that shows without a heavy import."""
+    site = _site(image)
+    if site.engine is None:
+        _require(_ask(site, VERSIONS), release, site.name)
 
 
 def versions_here(image: str) -> tuple[str, str | None]:
     """Return the versions of TensorRT-LLM and TensorRT on this machine, whatever they are. Raises EnvironmentUnfit."""
     site = _site(image)
-    answer = _ask(site)
+    answer = _ask(site, VERSIONS)
     return answer["tensorrt_llm"] or "none", answer["tensorrt"]
 
 
@@ -112,8 +118,8 @@ def interpreter_of(program: Path) -> str:
     return words[-1] if words[0].endswith("/env") else words[0]
 
 
-def _ask(site: _Site) -> dict[str, str | None]:
-    command = [*site.python, "-c", PROBE]
+def _ask(site: _Site, question: str) -> dict[str, str | None]:
+    command = [*site.python, "-c", question + ANSWER]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PROBE_LIMIT_S)
         answer: dict[str, str | None] = json.loads(done.stdout.splitlines()[-1])
