@@ -48,11 +48,11 @@ def running(
     """
     deadline = time.monotonic() + time_limit_s
     engine, kept = folder.read(release / "engine"), lock.read(release / "engine")
-    raise_all(problems(kept.tensorrt_llm))
-    program, ports = str(_program()), Ports(addresses.http_port, addresses.grpc_port, addresses.metrics_port)
-    # Programs are looked at above, versions by ``servable.require``.
+    ports = Ports(addresses.http_port, addresses.grpc_port, addresses.metrics_port)
+    # Versions are compared by ``servable.require``.
     found = checks.check(engine, kept, machine.look(os.environ), ports, host=addresses.host, software=False)
-    raise_all(found.refusals)
+    raise_all([*problems(kept.tensorrt_llm), *found.refusals])
+    program = str(_program())
     for warning in found.warnings:
         note(f"{warning.what}; {warning.cost}; {warning.fix}")
     home = server.working_folder(state, addresses)
