@@ -52,6 +52,13 @@ def plan(model: Path, target: Path, overrides: tuple[str, ...], profile: Path | 
             fix="give a target of kind tensorrt-llm, such as engines/a100x8.yaml",
         )
     config = model_folder.config_of(model)
+    if "model_type" not in config and {"architecture", "mapping"} <= config.keys():
+        raise ConfigError(
+            "this is a TensorRT-LLM checkpoint, and a plan is of the model that it was made from",
+            where=str(model / "config.json"),
+            fix="give that model's folder (config.json and tokenizer do), and this one to `trtpipe build-engine` as "
+            "--checkpoint",
+        )
     quantized, unknown = _quantized(model)
     made = engine_plan.make(
         config,
