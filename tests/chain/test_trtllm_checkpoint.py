@@ -185,10 +185,10 @@ def test_a_hugging_face_checkpoint_of_modelopt_is_taken_over_and_exported(tmp_pa
         lines(folder, None, *int8)
 
 
-def test_what_no_script_makes_is_refused(tmp_path: Path) -> None:
-    fp8 = ("target.kv_dtype=fp8_e4m3", "target.kv_reuse=false", "target.chunked_context=false")
-    with pytest.raises(ConfigError, match="its converter of `qwen2` has no FP8 KV cache"):
-        lines(tmp_path / "model", AWQ, *AS_GPTQ, *fp8, model_type="qwen2")
-    assert lines(tmp_path / "model", AWQ, *AS_GPTQ, *fp8)[0].endswith(
-        "--fp8_kv_cache --use_parallel_embedding --output_dir OUT"
-    )
+def test_what_no_script_makes_is_refused_by_the_plan(tmp_path: Path) -> None:
+    fp8 = (*AS_GPTQ, "target.kv_dtype=fp8_e4m3", "target.kv_reuse=false", "target.chunked_context=false")
+    assert " --fp8_kv_cache " in lines(tmp_path / "model", AWQ, *fp8)[0]
+    written = config("qwen2.5-72b") | {"quantization_config": AWQ}
+    (tmp_path / "model/config.json").write_text(json.dumps(written))
+    made = planning.plan(tmp_path / "model", target_path("a100x8-reuse"), fp8, None).plan
+    assert [said.what for said in made.refusals] == ["TensorRT-LLM's converter of `qwen2` has no FP8 KV cache"]

@@ -66,9 +66,6 @@ def _converted(planned: Planned, layout: str | None, out: Path) -> list[Line]:
     target, shape = planned.plan.target, planned.plan.division.shape
     if shape.model_type not in CONVERTERS:
         raise _no_way(planned, f"TensorRT-LLM's converter of `{shape.model_type}` takes no AutoAWQ or GPTQ checkpoint")
-    with_kv = target.kv_dtype == "fp8_e4m3"
-    if with_kv and not scripts.has_fp8_kv_cache(shape.model_type):
-        raise _no_way(planned, f"its converter of `{shape.model_type}` has no FP8 KV cache")
     folder, made = planned.model, []
     why = None if layout is None or layout == OURS else _misread(folder)
     if layout not in MAKERS or why is not None:
@@ -78,7 +75,7 @@ def _converted(planned: Planned, layout: str | None, out: Path) -> list[Line]:
     converting = scripts.convert(
         shape.model_type, folder, out, tensor_parallel=target.tensor_parallel,
         pipeline_parallel=target.pipeline_parallel, dtype=target.dtype, vocabulary=shape.vocabulary,
-        fp8_kv_cache=with_kv,
+        fp8_kv_cache=target.kv_dtype == "fp8_e4m3",
     )  # fmt: skip
     maker = MAKERS[layout] if layout in MAKERS and not made else "AutoAWQ's layout"
     whole = "" if target.tensor_parallel == 1 or "--use_parallel_embedding" in converting else (
