@@ -306,7 +306,7 @@ EXPECTED = "expected version, pretrained_config, build_config"
         ("[]", f"config.json has the keys none, {EXPECTED} (", "give the folder that trtllm-build wrote"),
         (
             '{"builder_config": {}, "plugin_config": {}}',
-            f"config.json has the keys builder_config, plugin_config, {EXPECTED} (version, pretrained_config, build_config",
+            f"config.json has the keys builder_config, plugin_config, {EXPECTED} (version, pretrained_config, ",
             "it is an engine of TensorRT-LLM before 0.8",
         ),
         (
