@@ -82,7 +82,7 @@ def make(folder: Path, layers: int) -> None:
     (folder / "config.json").write_text(json.dumps(config(layers)))
     template = layer_tensors()
     save_file(template, folder / "template.safetensors")
-    vocabulary = torch.randn(VOCABULARY, HIDDEN, dtype=torch.bfloat16)
+    vocabulary = torch.randn(VOCABULARY // 32, HIDDEN, dtype=torch.bfloat16).repeat(32, 1)
     rest = {
         f"model.layers.{layer}.self_attn.{side}_scale": torch.tensor([0.02]) for layer in range(layers) for side in "kv"
     }

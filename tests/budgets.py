@@ -17,6 +17,7 @@ ROOM = 3
 USUAL_S = 5.0
 BUDGETS_S = {
     "tests/chain/test_foresight.py": 20.0,
+    "tests/chain/test_trtllm_checkpoint.py": 15.0,
     "tests/chain/test_trtllm_engine.py": 90.0,
     "tests/cli/test_bad_inputs.py": 40.0,
     "tests/cli/test_build_engine.py": 20.0,
