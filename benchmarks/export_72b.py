@@ -134,7 +134,6 @@ def export(folder: Path, layers: int) -> dict[str, Any]:
     preflight.require(out, planning.plan(folder / "source", TARGET, (), None).plan)
     written = [path.stat().st_size for path in sorted(out.glob("rank*.safetensors"))]
     return {
-        "layers": layers,
         "seconds": round(seconds, 1),
         "peak_host_gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GIB, 2),
         "bytes_written": sum(written),
@@ -168,17 +167,16 @@ def main() -> None:
     elif given.step == "export":
         print(json.dumps(export(given.folder, given.layers[0])))
     else:
-        document = json.loads(RESULT.read_text()) if RESULT.is_file() else {"runs": []}
+        document = json.loads(RESULT.read_text()) if RESULT.is_file() else {"peak": PEAK, "rows": {}}
         for layers in given.layers:
-            if layers not in {one["layers"] for one in document["runs"]}:
+            if (name := f"{layers} layers") not in document["rows"]:
                 place = environment.describe() | {
                     "nice": os.nice(0),
                     "load_average_5_min": round(os.getloadavg()[1], 1),
                 }
-                document["runs"].append(run(layers, given.folder) | {"environment": place})
-                document["peak"] = PEAK
+                document["rows"][name] = run(layers, given.folder) | {"environment": place}
                 RESULT.write_text(json.dumps(document, indent=2) + "\n")
-            print(f"{layers} layers: see {RESULT.name}", file=sys.stderr)
+            print(f"{name}: see {RESULT.name}", file=sys.stderr)
 
 
 if __name__ == "__main__":
