@@ -155,6 +155,18 @@ def prefix_hits() -> str:
     )
 
 
+def export_72b() -> str:
+    found = results("export-72b")
+    rows = table(
+        ("depth", "seconds", "host peak, GiB", "bytes written"),
+        (
+            (name, row["seconds"], row["peak_host_gib"], f"{row['bytes_written']:,}")
+            for name, row in found["rows"].items()
+        ),
+    )
+    return f"{rows}\n{found['peak']}\n"
+
+
 SECTIONS = {
     "Closeness on the fixed case, computed on an H200 (`quantize.py quality`)": lambda: closeness("quality-gpu"),
     "The same on a CPU": lambda: closeness("quality-cpu"),
@@ -166,6 +178,7 @@ SECTIONS = {
     "What the calibration set does to the sample model (`calibrations.py`)": calibration_sets,
     "A production log (`prompts.py`)": prompt_log,
     "Prefix reuse (`prefix_hits.py`)": prefix_hits,
+    "A TensorRT-LLM checkpoint of Qwen2.5-72B's widths for TP 8, on a CPU (`export_72b.py`)": export_72b,
 }
 
 

@@ -20,6 +20,7 @@ BUDGETS_S = {
     "tests/chain/acceptance/test_run.py": 40.0,
     "tests/chain/test_leading.py": 15.0,
     "tests/chain/test_released.py": 20.0,
+    "tests/chain/test_trtllm_checkpoint.py": 15.0,
     "tests/chain/test_trtllm_engine.py": 90.0,
     "tests/chain/test_trtllm_release.py": 60.0,
     "tests/cli/test_bad_inputs.py": 40.0,

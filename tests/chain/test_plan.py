@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planning import config, model, target_path
@@ -112,6 +112,7 @@ def test_files_that_are_wrong_are_refused_as_such(folder: Path, tmp_path: Path) 
     assert (caught.value.where, caught.value.fix) == ("--set target.gpu", "did you mean `a100-80gb`?")
 
 
+@settings(deadline=None)  # other work may hold the cores
 @given(
     hidden=st.integers(1, 64), intermediate=st.integers(1, 400), heads=st.integers(1, 64), kv_heads=st.integers(1, 16),
     size=st.integers(1, 8), stages=st.integers(1, 4), group=st.sampled_from([64, 128]), vocabulary=st.integers(1, 40),

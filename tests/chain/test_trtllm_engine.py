@@ -296,20 +296,55 @@ def test_an_engine_of_another_target_is_refused(
     assert said in refused(chain.inspect(engine, made[0].target_file, (override,)))
 
 
+EXPECTED = "expected version, pretrained_config, build_config"
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "said", "fix"),
     [
-        ("{", "config.json is damaged"),
-        ('{"builder_config": {}}', "version, pretrained_config, build_config missing"),
-        ('{"version": "1.2.1", "pretrained_config": {}, "build_config": {}}', "mapping.tp_size missing"),
+        ("{", "config.json is damaged", "build it again"),
+        ("[]", f"config.json has the keys none, {EXPECTED} (", "give the folder that trtllm-build wrote"),
+        (
+            '{"builder_config": {}, "plugin_config": {}}',
+            f"config.json has the keys builder_config, plugin_config, {EXPECTED} (version, pretrained_config, ",
+            "it is an engine of TensorRT-LLM before 0.8",
+        ),
+        (
+            '{"version": "1.2.1", "pretrained_config": {}, "build_config": {}}',
+            "(pretrained_config.mapping.tp_size missing)",
+            "give the folder that trtllm-build wrote",
+        ),
     ],
 )
-def test_what_is_no_engine_is_told_as_such(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_no_engine_is_told_as_such(tmp_path: Path, text: str, said: str, fix: str) -> None:
     with pytest.raises(ConfigError, match=r"there is no config.json"):
         inspection.inspect(tmp_path)
     (tmp_path / "config.json").write_text(text)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError) as caught:
         inspection.inspect(tmp_path)
+    assert said in caught.value.what
+    assert fix in str(caught.value.fix)
+
+
+def test_a_checkpoint_is_no_engine(site: Site) -> None:
+    with pytest.raises(ConfigError) as caught:
+        inspection.inspect(site.checkpoint)
+    assert caught.value.what.startswith("not an engine directory: config.json has the keys architecture, attn_bias, ")
+    assert f" more, {EXPECTED} (version, pretrained_config, build_config missing)" in caught.value.what
+    assert caught.value.fix == "it is a checkpoint: `trtpipe build-engine --checkpoint` makes an engine of it"
+
+
+def test_an_engine_of_another_form_is_warned_of(engine: Path) -> None:
+    config = json.loads((unrecorded(engine) / "config.json").read_text())
+    del config["build_config"]["use_refit"]
+    config["build_config"]["plugin_config"]["quantum_plugin"] = None
+    (engine / "config.json").write_text(json.dumps(config))
+    said = [finding.what for finding in inspection.inspect(engine).findings]
+    form = "not the form that this program knows of TensorRT-LLM 1.2.1"
+    assert said == [
+        f"build_config is without use_refit: {form}",
+        f"build_config.plugin_config is with quantum_plugin: {form}",
+    ]
 
 
 @pytest.mark.parametrize(

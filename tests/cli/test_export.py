@@ -84,8 +84,8 @@ def test_autoawq_prints_the_conversion(folder: Path) -> None:
     done = run(folder, "--format", "autoawq", "--tensor-parallel", "4", "--out", "out", "--json", "source")
     document = json.loads(done.stdout)
     assert document["convert_command"] == (
-        f"python3 examples/models/core/llama/convert_checkpoint.py --model_dir {folder / 'out'} "
-        f"--output_dir {folder / 'out-tensorrt-llm'} --dtype float16 --tp_size 4 --pp_size 1"
+        f"python3 examples/models/core/llama/convert_checkpoint.py --model_dir {folder / 'out'} --tp_size 4 "
+        f"--pp_size 1 --dtype float16 --use_parallel_embedding --output_dir {folder / 'out-tensorrt-llm'}"
     )
     config = json.loads((folder / "out/config.json").read_text())
     assert config["quantization_config"]["zero_point"] is True

@@ -25,6 +25,13 @@ GRAMMAR = Path(os.environ.get("STANDIN_GRAMMAR", ""))
 HEADER = b"STAND-IN, not a TensorRT plan\n"
 SM = int(os.environ.get("STANDIN_SM", "80"))
 FP8_WORKFLOW = ("FP8", "W4A8_AWQ", "NVFP4")
+# plugin.py PluginConfig: what no argument sets, with its defaults
+UNEXPOSED: dict[str, Any] = {
+    "qserve_gemm_plugin": None, "identity_plugin": None, "weight_only_groupwise_quant_matmul_plugin": None,
+    "weight_only_quant_matmul_plugin": None, "smooth_quant_plugins": True, "smooth_quant_gemm_plugin": None,
+    "layernorm_quantization_plugin": None, "rmsnorm_quantization_plugin": None, "quantize_per_token_plugin": False,
+    "quantize_tensor_plugin": False,
+}  # fmt: skip
 SPECULATIVE = {None: 1, "draft_tokens_external": 2, "medusa": 4, "lookahead_decoding": 8, "eagle": 32}
 
 
@@ -49,11 +56,15 @@ def log(severity: str, text: str) -> None:
 def plugin_config(args: argparse.Namespace) -> dict[str, Any]:
     rows = tomllib.loads(GRAMMAR.read_text())["argument"]
     values = {"switch": {"enable": True, "disable": False}, "plugin": {"disable": None}}
-    return {"dtype": "float16", "manage_weights": args.fast_build, "paged_kv_cache": None} | {
-        row["name"]: values.get(row["kind"], {}).get(getattr(args, row["name"]), getattr(args, row["name"]))
-        for row in rows
-        if row.get("recorded", "").startswith("build_config.plugin_config.") and row["kind"] in (*values, "count")
-    }
+    return (
+        UNEXPOSED
+        | {"dtype": "float16", "manage_weights": args.fast_build, "paged_kv_cache": None}
+        | {
+            row["name"]: values.get(row["kind"], {}).get(getattr(args, row["name"]), getattr(args, row["name"]))
+            for row in rows
+            if row.get("recorded", "").startswith("build_config.plugin_config.") and row["kind"] in (*values, "count")
+        }
+    )
 
 
 def attention(plugins: dict[str, Any], quantization: dict[str, Any]) -> None:
@@ -92,6 +103,8 @@ def rewritten(args: argparse.Namespace, model: dict[str, Any]) -> dict[str, Any]
     if mode != 1:
         seq_len, step = seq_len + args.max_draft_len, max(step, args.max_batch_size * (args.max_draft_len + 1))
     attention(plugins, quantization)
+    if str(quantization["quant_algo"]).startswith("W4A"):
+        plugins["weight_only_groupwise_quant_matmul_plugin"] = model["dtype"]
     plugins["nccl_plugin"] = model["dtype"] if model["mapping"]["world_size"] > 1 else None
     if (name := os.environ.get("STANDIN_REWRITE")) is not None:
         plugins[name] = False
@@ -101,8 +114,9 @@ def rewritten(args: argparse.Namespace, model: dict[str, Any]) -> dict[str, Any]
             "output_timing_cache")  # fmt: skip
     return {name: getattr(args, name) for name in kept} | {
         "max_input_len": min(args.max_input_len, seq_len), "max_seq_len": seq_len, "max_num_tokens": step,
-        "kv_cache_type": (args.kv_cache_type or "paged").upper(), "strongly_typed": True, "use_strip_plan": False,
-        "speculative_decoding_mode": mode, "plugin_config": plugins, "lora_config": {},
+        "kv_cache_type": args.kv_cache_type or "paged", "strongly_typed": True, "use_strip_plan": False,
+        "speculative_decoding_mode": mode, "plugin_config": plugins, "lora_config": {}, "opt_batch_size": 8,
+        "force_num_profiles": None, "use_refit": False, "use_mrope": False,
     }  # fmt: skip
 
 

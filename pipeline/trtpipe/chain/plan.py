@@ -10,6 +10,7 @@ from trtpipe.config.target import TensorrtLlmTarget
 from trtpipe.core import model_folder
 from trtpipe.engines.trtllm import lengths as log_lengths
 from trtpipe.engines.trtllm import plan as engine_plan
+from trtpipe.engines.trtllm.build.scripts import CONVERTERS, has_fp8_kv_cache, scripts
 from trtpipe.engines.trtllm.capability import QUANT_ALGO
 from trtpipe.engines.trtllm.findings import Finding
 from trtpipe.engines.trtllm.format_checks import Quantized
@@ -52,6 +53,13 @@ def plan(model: Path, target: Path, overrides: tuple[str, ...], profile: Path | 
             fix="give a target of kind tensorrt-llm, such as engines/a100x8.yaml",
         )
     config = model_folder.config_of(model)
+    if "model_type" not in config and {"architecture", "mapping"} <= config.keys():
+        raise ConfigError(
+            "this is a TensorRT-LLM checkpoint, and a plan is of the model that it was made from",
+            where=str(model / "config.json"),
+            fix="give that model's folder (config.json and tokenizer do), and this one to `trtpipe build-engine` as "
+            "--checkpoint",
+        )
     quantized, unknown = _quantized(model)
     made = engine_plan.make(
         config,
@@ -60,7 +68,13 @@ def plan(model: Path, target: Path, overrides: tuple[str, ...], profile: Path | 
         gpu_where=read.where("gpu"),
         quantized=quantized,
         lengths=None if profile is None else log_lengths.read(profile),
-        more=(*unknown, *_tokenizer(model, config), *_rotary(model, config), *_route(config, read.target, quantized)),
+        more=(
+            *unknown,
+            *_tokenizer(model, config),
+            *_rotary(model, config),
+            *_route(config, read.target, quantized),
+            *_converter(config, read.target),
+        ),
     )
     placed = tuple(replace(finding, where=_place(finding.where, read)) for finding in made.findings)
     return Planned(replace(made, findings=placed), model, target)
@@ -136,5 +150,24 @@ def _route(config: dict[str, Any], target: TensorrtLlmTarget, quantized: Quantiz
             "weights",
             fix="TensorRT-LLM's own scripts do, on a host that has it: convert_checkpoint.py for 16-bit weights, "
             "quantize.py for the others",
+        ),
+    )
+
+
+def _converter(config: dict[str, Any], target: TensorrtLlmTarget) -> tuple[Finding, ...]:
+    """Refuse what upstream's converter, the only maker of W4A16_GPTQ checkpoints, has no option for."""
+    model_type = config.get("model_type")
+    if target.weights != "w4a16_gptq" or target.kv_dtype != "fp8_e4m3" or model_type not in CONVERTERS:
+        return ()
+    if has_fp8_kv_cache(model_type):
+        return ()
+    return (
+        Finding(
+            "refused",
+            f"TensorRT-LLM's converter of `{model_type}` has no FP8 KV cache",
+            "kv_dtype, weights",
+            why="W4A16_GPTQ checkpoints are made by its convert_checkpoint.py only",
+            fix="kv_dtype: model; or weights: w4a16_awq of the unquantized model, with calibrated scales",
+            source=scripts()[CONVERTERS[model_type]].name,
         ),
     )

@@ -1,14 +1,15 @@
-"""Who makes the TensorRT-LLM checkpoint of a plan, and the exact line that does it."""
+"""Who makes the TensorRT-LLM checkpoint of a plan, and the exact lines that do it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trtpipe.chain.plan import OURS
+from trtpipe.engines.trtllm.build import scripts
+from trtpipe.engines.trtllm.build.scripts import CONVERTERS
 from trtpipe.errors import ConfigError
-from trtpipe.quantization.exports.conversion import CONVERTERS, conversion_command
 from trtpipe.quantization.exports.trtllm_layout import MODELS
 from trtpipe.quantization.kinds.recognised import quantization_of, recognise
 
@@ -16,10 +17,8 @@ if TYPE_CHECKING:
     from trtpipe.chain.plan import Planned
     from trtpipe.config.target import TensorrtLlmTarget
 
-# --qformat of T:examples/quantization/quantize.py, and its --kv_cache_dtype
-QFORMATS = {"w4a16_awq": "int4_awq", "w4a8_awq": "w4a8_awq", "fp8": "fp8", "model": "full_prec"}
-KV_FORMATS = {"fp8_e4m3": "fp8", "int8": "int8"}
 SOURCE_TREE = "in TensorRT-LLM's source tree of the same version (/app/tensorrt_llm in its image)"
+MAKERS = {"autoawq": "AutoAWQ", "gptq": "GPTQ"}
 
 
 @dataclass(frozen=True)
@@ -33,24 +32,17 @@ class Line:
 def lines(planned: Planned, out: Path) -> list[Line]:
     """Return what makes the checkpoint in ``out``. Raises ConfigError where nothing that is known here does."""
     target, model = planned.plan.target, planned.model
-    model_type, layout = planned.plan.division.shape.model_type, _layout(model)
-    if layout == "autoawq":
-        if model_type not in CONVERTERS:
-            raise _no_way(planned, f"TensorRT-LLM's converter of `{model_type}` takes no AutoAWQ checkpoint")
-        words = conversion_command(
-            model_type, model, out, tensor_parallel=target.tensor_parallel,
-            pipeline_parallel=target.pipeline_parallel, dtype=target.dtype,
-        )  # fmt: skip
-        if target.kv_dtype == "fp8_e4m3":
-            if model_type != "llama":
-                raise _no_way(planned, f"its converter of `{model_type}` has no FP8 KV cache")
-            words.append("--fp8_kv_cache")
-        return [Line(f"AutoAWQ to W4A16_GPTQ, {SOURCE_TREE}", words)]
-    if layout == "gptq":
-        raise _no_way(planned, "the converter's options for GPTQ were not checked against upstream")
-    if _is_exported(target, model_type):
-        return [Line("the checkpoint: codes and scales as calibrated, one file a rank", _export(planned, layout, out))]
-    return [Line(f"the checkpoint, {SOURCE_TREE}, on a GPU", _quantize(target, model, out))]
+    layout = _layout(model)
+    if target.weights == "w4a16_gptq":
+        return _converted(planned, layout, out)
+    if _is_exported(target, planned.plan.division.shape.model_type):
+        words = [*_exporting(planned, layout), *_division(target), "--out", str(out)]
+        return [Line("the checkpoint: codes and scales as calibrated, one file a rank", words)]
+    if layout is not None:
+        raise _no_way(
+            planned, f"only TensorRT-LLM's quantize.py makes one with {_wanted(target)}, of an unquantized model"
+        )
+    return [Line(f"the checkpoint, {SOURCE_TREE}, on a GPU", scripts.quantize(target, model, out))]
 
 
 def _layout(model: Path) -> str | None:
@@ -65,31 +57,64 @@ def _is_exported(target: TensorrtLlmTarget, model_type: str) -> bool:
     return target.weights == "w4a16_awq" and target.kv_dtype != "int8" and model_type in known
 
 
-def _export(planned: Planned, layout: str | None, out: Path) -> list[str]:
+def _wanted(target: TensorrtLlmTarget) -> str:
+    return f"weights {target.weights} and kv_dtype {target.kv_dtype}"
+
+
+def _converted(planned: Planned, layout: str | None, out: Path) -> list[Line]:
+    """Return the way through upstream's converter; what it would read wrongly becomes an AutoAWQ folder first."""
+    target, shape = planned.plan.target, planned.plan.division.shape
+    if shape.model_type not in CONVERTERS:
+        raise _no_way(planned, f"TensorRT-LLM's converter of `{shape.model_type}` takes no AutoAWQ or GPTQ checkpoint")
+    folder, made = planned.model, []
+    why = None if layout is None or layout == OURS else _misread(folder)
+    if layout not in MAKERS or why is not None:
+        folder = out.with_name(f"{out.name}-autoawq")
+        words = [*_exporting(planned, layout), "--format", "autoawq", "--out", str(folder)]
+        made.append(Line(f"the codes in AutoAWQ's layout{f': {why}' if why else ''}", words))
+    converting = scripts.convert(
+        shape.model_type, folder, out, tensor_parallel=target.tensor_parallel,
+        pipeline_parallel=target.pipeline_parallel, dtype=target.dtype, vocabulary=shape.vocabulary,
+        fp8_kv_cache=target.kv_dtype == "fp8_e4m3",
+    )  # fmt: skip
+    maker = MAKERS[layout] if layout in MAKERS and not made else "AutoAWQ's layout"
+    whole = "" if target.tensor_parallel == 1 or "--use_parallel_embedding" in converting else (
+        "; the whole embedding on every rank, since its vocabulary does not divide"
+    )  # fmt: skip
+    return [*made, Line(f"{maker} to W4A16_GPTQ, {SOURCE_TREE}{whole}", converting)]
+
+
+def _misread(model: Path) -> str | None:
+    """Say why upstream's converter would read an AutoAWQ or GPTQ folder wrongly; None where it would not."""
+    found, known = quantization_of(model), recognise(model)
+    if known.layout == "autoawq":
+        lacking = [key for key in ("group_size", "zero_point") if not found.get(key)]
+        return f"convert_checkpoint.py needs {' and '.join(lacking)} in config.json" if lacking else None
+    if not known.symmetric:
+        return "convert_checkpoint.py drops the zero points of asymmetric GPTQ"
+    return None if known.zero_offset else "convert_checkpoint.py reads the zero points of gptq_v2 wrongly"
+
+
+def _exporting(planned: Planned, layout: str | None) -> list[str]:
     target, words = planned.plan.target, ["trtpipe", "export"]
     if layout == OURS:
-        words.append(str(planned.model))
-    elif layout == "modelopt":
-        words += ["--set", "quantization.kind=existing", "--set", f"quantization.checkpoint={planned.model}"]
-    else:
-        words += ["--set", f"model={planned.model}"]
-    words += [
+        return [*words, str(planned.model)]
+    settings: dict[str, Any] = {"model": planned.model}
+    if layout is not None:
+        settings = {"quantization.kind": "existing", "quantization.checkpoint": planned.model}
+    elif target.weights == "w4a16_gptq":
+        settings["quantization.symmetric"] = "false"
+    settings["quantization.group_size"] = target.group_size
+    return [*words, *(word for key, value in settings.items() for word in ("--set", f"{key}={value}"))]
+
+
+def _division(target: TensorrtLlmTarget) -> list[str]:
+    words = [
         "--format", "tensorrt-llm", "--tensor-parallel", str(target.tensor_parallel),
         "--pipeline-parallel", str(target.pipeline_parallel), "--dtype", target.dtype,
         "--kv-cache", "fp8" if target.kv_dtype == "fp8_e4m3" else "model",
     ]  # fmt: skip
-    return [*words, *(["--pad"] if target.pad_intermediate else []), "--out", str(out)]
-
-
-def _quantize(target: TensorrtLlmTarget, model: Path, out: Path) -> list[str]:
-    words = [
-        "python3", "examples/quantization/quantize.py", "--model_dir", str(model), "--output_dir", str(out),
-        "--qformat", QFORMATS[target.weights], "--dtype", target.dtype,
-        "--tp_size", str(target.tensor_parallel), "--pp_size", str(target.pipeline_parallel),
-    ]  # fmt: skip
-    if "awq" in target.weights:
-        words += ["--awq_block_size", str(target.group_size)]
-    return [*words, *(["--kv_cache_dtype", KV_FORMATS[target.kv_dtype]] if target.kv_dtype in KV_FORMATS else [])]
+    return [*words, "--pad"] if target.pad_intermediate else words
 
 
 def _no_way(planned: Planned, why: str) -> ConfigError:

@@ -98,13 +98,18 @@ def _foreseen(planned: Planned, asked: dict[str, Value]) -> list[Finding]:
     return found + compare.findings(expected, accepted, str(planned.target))
 
 
+def require_checkpoint(planned: Planned, folder: Path) -> None:
+    """Raise ConfigError for all that a checkpoint has otherwise than the plan, or lacks. No weight is read."""
+    checkpoint.require(folder, planned.plan)
+
+
 def build(runner: Runner, planned: Planned, foretold: Foretold, folder: Path) -> Artifact:
     """Build, or reuse what an equal build made. The plan must be legal, and nothing foretold refused.
 
     Raises ConfigError for a checkpoint that is not the plan's, EnvironmentUnfit where this machine can't build it.
     """
     plan, target = planned.plan, planned.plan.target
-    checkpoint.require(folder, plan)
+    require_checkpoint(planned, folder)
     release = RELEASES[target.version]
     installation = probe.find(release, target.container_image)
     devices = gpu_query.devices()

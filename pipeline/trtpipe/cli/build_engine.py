@@ -82,6 +82,8 @@ def _tensorrt_llm(
     if options.dry_run:
         from trtpipe.cli.build_text import text
 
+        if checkpoint is not None:
+            engine.require_checkpoint(planned, checkpoint.absolute())
         options.result(foretold.document(), text(foretold))
     elif checkpoint is None:
         raise UsageFault(

@@ -103,10 +103,14 @@ def _require_fitting(layout: str, chosen: dict[str, Any]) -> None:
 
 def _conversion(source: Source, out: Path, chosen: dict[str, Any]) -> str | None:
     """Return the line for the host that has TensorRT-LLM; None where no converter of its knows the model."""
-    from trtpipe.quantization.exports.conversion import CONVERTERS, conversion_command
+    from trtpipe.engines.trtllm.build import scripts
 
-    model_type = json.loads((source.folder / "config.json").read_text("utf-8"))["model_type"]
-    if model_type not in CONVERTERS:
+    config = json.loads((source.folder / "config.json").read_text("utf-8"))
+    if config["model_type"] not in scripts.CONVERTERS:
         return None
     ranks = {name: chosen.get(name, 1) for name in ("tensor_parallel", "pipeline_parallel")}
-    return shlex.join(conversion_command(model_type, out, out.with_name(f"{out.name}-tensorrt-llm"), **ranks))
+    line = scripts.convert(
+        config["model_type"], out, out.with_name(f"{out.name}-tensorrt-llm"), dtype="float16",
+        vocabulary=config["vocab_size"], **ranks,
+    )  # fmt: skip
+    return shlex.join(line)

@@ -34,6 +34,15 @@ def faults(folder: Path) -> list[TrtpipeError]:
     return problems
 
 
+def names(path: Path) -> set[str]:
+    """Return the tensors that a file holds, from its header. Raises ConfigError where the file is not whole."""
+    if fault := _fault(path):
+        raise ConfigError(fault, where=str(path), fix=FETCH_AGAIN)
+    with path.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    return set(header) - {"__metadata__"}
+
+
 def _fault(path: Path) -> str | None:
     """Compare a file's size with its header: 8 bytes of length N, N bytes of JSON, then the tensors end to end."""
     size_bytes = path.stat().st_size

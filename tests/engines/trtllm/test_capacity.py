@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -41,11 +42,37 @@ def test_a_public_log_of_blocks_is_met_exactly() -> None:
     assert made.blocks * 64 * made.bytes_per_token / GIB == pytest.approx(63.44, abs=0.005)
 
 
-def test_another_public_log_of_blocks_is_met() -> None:
-    """TensorRT-LLM issue 2894, Qwen2.5-7B: 28.59 GiB free, 64 tokens a block, 7528 blocks, 25.73 GiB."""
-    made = capacity.pool(division("qwen2.5-7b"), "model", free_bytes=[int(28.59 * GIB)], share=0.9, block_tokens=64)
-    assert made.bytes_per_token == 57344
-    assert made.blocks == pytest.approx(7528, abs=2)
+@pytest.mark.parametrize(("free_gib", "blocks"), [(28.585, 7527), (28.589, 7528), (28.5949, 7530)])
+def test_another_public_log_of_blocks_is_met(free_gib: float, blocks: int) -> None:
+    """TensorRT-LLM issue 2894, Qwen2.5-7B: 28.59 GiB free, 64 tokens a block, 7528 blocks, 481,792 tokens, 25.73 GiB.
+
+    What the log rounds to 28.59 GiB holds 7527 to 7530 blocks.
+    """
+    made = capacity.pool(division("qwen2.5-7b"), "model", free_bytes=[int(free_gib * GIB)], share=0.9, block_tokens=64)
+    assert (made.bytes_per_token, made.blocks) == (57_344, blocks)
+    if blocks == 7528:
+        assert made.blocks * 64 == 481_792
+        assert made.blocks * 64 * made.bytes_per_token / GIB == pytest.approx(25.73, abs=0.005)
+
+
+def test_a_log_of_vllm_is_met_too() -> None:
+    """vLLM issue 24577, 28 layers, 8 KV heads of 128: 69.66 GiB for KV, blocks of 16, 652,144 tokens, 159.21 x 4096."""
+    shared = division("qwen2.5-7b", num_key_value_heads=8)
+    made = capacity.pool(shared, "model", free_bytes=[int(69.66 * GIB)], share=1.0, block_tokens=16)
+    assert made.bytes_per_token == 114_688
+    assert made.tokens == pytest.approx(652_144, rel=1e-4)
+    logged = replace(made, tokens=652_144, blocks=652_144 // 16)
+    assert (logged.blocks, logged.sequences(4096)) == (40_759, 159)
+    assert logged.tokens / 4096 == pytest.approx(159.21, abs=0.005)
+
+
+def test_plain_attention_takes_half_a_mebibyte_a_token() -> None:
+    """TensorRT-LLM issue 1400: Llama-2-7B in 16 bit, 132,608 tokens: 69,524,783,104 B exactly."""
+    shared = division("llama-2-7b")
+    per_token = capacity.kv_bytes_per_token(shared, 0, "model")
+    assert (per_token, 132_608 * per_token) == (524_288, 69_524_783_104)
+    made = capacity.pool(shared, "model", free_bytes=[69_524_783_104], share=1.0, block_tokens=32)
+    assert (made.tokens, made.blocks) == (132_608, 4_144)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,8 @@ def test_o_25_a_head_width_without_a_kernel_is_refused() -> None:
 
 
 def test_o_26_the_padded_vocabulary_is_told_and_never_sampled() -> None:
-    assert padded(32016, 64) == 32064
+    wide = Division(shape("llama-2-7b", vocab_size=32016), "model", 128, 64, 1, pad=False)
+    assert wide.vocabulary == padded(32016, 64) == 32064
     made = plan("llama-3.1-8b", "a100x8", changes={"vocab_size": 128259})
     (said,) = [finding for finding in made.findings if "vocabulary" in finding.what]
     assert said.what == "the vocabulary of 128259 becomes 128264: 5 zero rows in embedding and head"
@@ -75,9 +76,10 @@ def test_o_27_heads_that_do_not_divide_are_refused_with_what_does() -> None:
     assert made.refusals[0].fix == "legal: group 128: TP 1, 2, 4; group 64: TP 1, 2, 4"
     (repeated,) = [finding for finding in made.findings if "KV heads stands" in finding.what]
     assert repeated.what == "each of 4 KV heads stands on 2 ranks"
-    assert refused(plan("qwen2.5-7b", "a100x8", tensor_parallel=7))[0] == (
-        "4 KV heads can neither be shared nor repeated by TP 7"
-    )
+    for size in (7, 14):  # both divide 28 heads
+        assert refused(plan("qwen2.5-7b", "a100x8", tensor_parallel=size))[0] == (
+            f"4 KV heads can neither be shared nor repeated by TP {size}"
+        )
 
 
 def test_awq_of_autoawq_is_widened_by_the_engine_itself() -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
 from planning import TARGETS, lengths, of_kind, plan, refused
 from trtpipe.engines.trtllm.capability import KV_DTYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LEGAL: list[str] = []
 NO_AWQ = "W4A16_AWQ is not listed for `phi3`"
@@ -44,6 +48,23 @@ def test_the_verdict(model: str, target: str) -> None:
     assert made.division.intermediate == PADDED.get((model, size), made.division.shape.intermediate)
     off = [finding.what for finding in of_kind(made, "changed")]
     assert off == (["W4A16_AWQ with FP8 KV cache: paged context FMHA is switched off"] if target == "a100x8" else [])
+
+
+def test_the_verdicts_as_a_table(golden: Callable[[str, str], None]) -> None:
+    """What a reader compares: each public model on each target, as `trtpipe plan` decides it."""
+    lines = [f"{'model':16}{'target':15}{'verdict':10}{'MLP':>7}{'KV B a token':>14}{'KV tokens':>12}  said"]
+    for model in VERDICTS:
+        for target in TARGETS:
+            made = plan(model, target)
+            kv = made.kv_document(made.target.kv_dtype)
+            figures = [kv.get(key) for key in ("bytes_per_token_per_rank", "tokens")]
+            per_token, tokens = ("-" if figure is None else f"{figure:,}" for figure in figures)
+            said = [finding.what for finding in made.findings if finding.kind in ("refused", "changed")]
+            verdict = "refused" if made.refusals else "legal"
+            first = f"{model:16}{target:15}{verdict:10}{made.division.intermediate:>7}{per_token:>14}{tokens:>12}"
+            lines.append(f"{first}  {said[0] if said else ''}".rstrip())
+            lines += [f"{'':76}{more}" for more in said[1:]]
+    golden("plan/verdicts.txt", "\n".join(lines) + "\n")
 
 
 def test_qwen_72b_on_eight_a100() -> None:

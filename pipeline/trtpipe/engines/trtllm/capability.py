@@ -1,7 +1,8 @@
 """What TensorRT-LLM does with a weight format, a KV cache type and a GPU, as a table.
 
-T: is NVIDIA/TensorRT-LLM. Its files were read as stored texts of the 1.x line (`builder.py` in the form of 1.0 to 1.2),
-not at the tag v1.2.1; where a row rests on anything else, ``verified`` says so.
+T: is NVIDIA/TensorRT-LLM. Its files were read as stored texts of the 1.x line, not at the tag v1.2.1: `builder.py` of
+October 2025, three months before the branch of 1.2 left main, each rule of `build()` line by line. Where a row rests
+on anything else, ``verified`` says so.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ def risks(target: TensorrtLlmTarget, shape: DecoderShape, gpu: Gpu) -> Iterator[
             "warning",
             "an FP8 KV cache under W4A16_GPTQ has scales of 1.0: nothing calibrates them",
             "kv_dtype, weights",
-            why="the converter takes the scales as 1.0; Llama's has the option, of Qwen's none was found",
+            why="the converter takes the scales as 1.0",
             cost="values above 448 are cut off; a model may lose accuracy without an error",
             fix="kv_dtype: model, or weights: w4a16_awq with calibrated scales",
             source=capability.CONVERTER,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planning import plan
 from standins import trtllm_build as standin
 from trtpipe.engines.trtllm.build import chosen, grammar
+from trtpipe.engines.trtllm.built import folder
 from trtpipe.errors import ConfigError, Problems
 
 ROWS = grammar.grammar()
@@ -21,6 +22,13 @@ def test_every_row_names_the_upstream_file_it_was_checked_against() -> None:
     for row in ROWS.values():
         assert row.source.startswith("tensorrt_llm/"), row
         assert row.default is None or row.fault(row.default) is None, row
+
+
+def test_what_becomes_of_an_argument_stands_where_the_engines_config_has_a_key() -> None:
+    for row in ROWS.values():
+        *part, key = (row.recorded or "").split(".")
+        if part and part[0] == "build_config":
+            assert key in folder.keys_of(part[-1]), row
 
 
 def test_every_argument_is_given_or_left_out_for_a_reason() -> None:
@@ -66,11 +74,19 @@ def value_of(row: grammar.Argument) -> st.SearchStrategy[grammar.Value]:
 ALL_VALUES = st.fixed_dictionaries({}, optional={name: value_of(row) for name, row in ROWS.items()})
 
 
-@given(ALL_VALUES)
-def test_a_parser_of_upstreams_form_reads_back_what_was_written(values: dict[str, grammar.Value]) -> None:
-    program, *words = grammar.command(values)
+@pytest.fixture(scope="module")
+def parser() -> argparse.ArgumentParser:
     standin.GRAMMAR = grammar.FILE
-    read: argparse.Namespace = standin.parser().parse_args(words)
+    return standin.parser()
+
+
+@settings(deadline=None)  # other work may hold the cores
+@given(values=ALL_VALUES)
+def test_a_parser_of_upstreams_form_reads_back_what_was_written(
+    parser: argparse.ArgumentParser, values: dict[str, grammar.Value]
+) -> None:
+    program, *words = grammar.command(values)
+    read = parser.parse_args(words)
     assert program == "trtllm-build"
     for name, value in values.items():
         got = getattr(read, name)

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from trtpipe.engines.trtllm.build import checkpoint_layout
 from trtpipe.engines.trtllm.capability import QUANT_ALGO
-from trtpipe.errors import ConfigError, raise_all
+from trtpipe.errors import ConfigError, TrtpipeError, raise_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
 KV_ALGO = {"model": None, "fp8_e4m3": "FP8", "int8": "INT8"}
 UNQUANTIZED = (None, "none")
+# What the layer of a format reads: tensorrt_llm/quantization/quantize.py (weight_only_groupwise_quantize) hands both to
+# WeightOnlyGroupwiseQuantLinear. Every checkpoint of AutoAWQ or GPTQ that is taken here has zero points.
+FLAGS = {
+    "w4a16_awq": {"has_zero_point": False, "pre_quant_scale": True},
+    "w4a16_gptq": {"has_zero_point": True, "pre_quant_scale": False},
+}
 
 
 def require(folder: Path, plan: Plan) -> None:
@@ -37,15 +44,18 @@ def require(folder: Path, plan: Plan) -> None:
             fix="trtllm-build reads its own layout only; `--dry-run` prints the line that makes it",
         )
     division, target = plan.division, plan.target
+    # where the engine widens its linears by itself, the checkpoint's config.json has the model's own width
+    intermediate = division.shape.intermediate if division.pads_itself else division.intermediate
     rows = [
         *format_rows(config, target),
         ("num_key_value_heads", config.get("num_key_value_heads"), division.shape.kv_heads),
         ("num_hidden_layers", config.get("num_hidden_layers"), division.shape.layers),
         ("hidden_size", config.get("hidden_size"), division.shape.hidden),
-        ("intermediate_size", config.get("intermediate_size"), division.intermediate),
+        ("intermediate_size", config.get("intermediate_size"), intermediate),
     ]
     fix = "export again with the target's settings, or correct the target"
-    problems = [
+    problems: list[TrtpipeError] = [*checkpoint_layout.key_problems(config, division.shape.model_type, str(path))]
+    problems += [
         ConfigError(f"the checkpoint's {key} is {found}, and the plan says {wanted}", where=str(path), fix=fix)
         for key, found, wanted in rows
         if found != wanted
@@ -55,7 +65,7 @@ def require(folder: Path, plan: Plan) -> None:
         file = folder / f"rank{rank}.safetensors"
         if not file.is_file() or file.stat().st_size == 0:
             problems.append(ConfigError(f"the checkpoint lacks rank {rank}", where=str(file), fix="export it again"))
-    raise_all([*problems])
+    raise_all([*problems, *checkpoint_layout.tensor_problems(folder, plan)])
 
 
 def format_rows(config: dict[str, Any], target: TensorrtLlmTarget) -> Iterator[tuple[str, Any, Any]]:
@@ -69,3 +79,6 @@ def format_rows(config: dict[str, Any], target: TensorrtLlmTarget) -> Iterator[t
     yield "quantization.kv_cache_quant_algo", quantization.get("kv_cache_quant_algo"), KV_ALGO[target.kv_dtype]
     if "w4" in target.weights:
         yield "quantization.group_size", quantization.get("group_size"), target.group_size
+    if target.weights in FLAGS:
+        for key, wanted in FLAGS[target.weights].items():
+            yield f"quantization.{key}", quantization.get(key, False), wanted

@@ -1,7 +1,7 @@
 """What the builder makes of the arguments without asking, known before it runs.
 
 From `tensorrt_llm/builder.py` (update_kv_cache_type, _init_max_seq_len, build) and `tensorrt_llm/_common.py`
-(check_max_num_tokens), stored texts of the 1.x line. Only rules that can touch what chosen.py asks for.
+(check_max_num_tokens), texts of October 2025. Only rules that can touch what chosen.py asks for.
 """
 
 from __future__ import annotations

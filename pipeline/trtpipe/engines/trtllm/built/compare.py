@@ -76,6 +76,10 @@ def differences(asked: Mapping[str, Value], config: Mapping[str, Any]) -> Iterat
         if argument.recorded is None or argument.kind == "path" or name not in asked:
             continue
         wanted, got = _as_recorded(argument, asked[name], dtype), _at(config, argument.recorded)
+        if argument.name == "kv_cache_type" and isinstance(
+            got, str
+        ):  # `PAGED` of older builders, `paged` of newer ones
+            got = got.lower()
         if (dtype if got == "auto" else got) != wanted:
             yield Difference(argument, wanted, got)
 
@@ -101,8 +105,6 @@ def _as_recorded(argument: Argument, value: Value, dtype: str | None) -> Any:
         return value == "enable"
     if argument.kind == "plugin":
         return {"disable": None, "auto": dtype}.get(str(value), value)
-    if argument.name == "kv_cache_type":
-        return str(value).upper()
     if argument.name == "speculative_decoding_mode":
         return SPECULATIVE[str(value)]
     return value

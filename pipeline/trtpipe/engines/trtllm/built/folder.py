@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from trtpipe.errors import ConfigError, TrtpipeError, raise_all
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONFIG = "config.json"
 TOP_KEYS = ("version", "pretrained_config", "build_config")
 RANK_FILE = re.compile(r"rank(\d+)\.engine")
 # Ranks of one pipeline stage hold equal shares of the same linears; what differs is a few KiB of norms and names.
 SHORT_SHARE = 0.8
+KEYS_SHOWN = 8
 BUILD_AGAIN = "build it again; an engine in parts is never used"
+
+
+@cache
+def keys_of(part: str) -> frozenset[str]:
+    """Return the keys of a part of config.json, from engine_config.toml: top, build_config or plugin_config."""
+    table = tomllib.loads(Path(__file__).with_name("engine_config.toml").read_text("utf-8"))
+    return frozenset(row["name"] for row in table[part])
 
 
 @dataclass(frozen=True)
@@ -102,9 +110,24 @@ def _config(path: Path) -> dict[str, Any]:
         missing = ["pretrained_config.mapping.tp_size"]
     if missing:
         raise ConfigError(
-            f"not an engine's config.json of TensorRT-LLM 0.8 or newer: {', '.join(missing)} missing",
+            f"not an engine directory: config.json has the keys {_listed(config)}, expected "
+            f"{', '.join(TOP_KEYS)} ({', '.join(missing)} missing)",
             where=str(file),
-            fix="older layouts (builder_config) and checkpoints are not engines that this version serves",
+            fix=_instead(config),
         )
     result: dict[str, Any] = config
     return result
+
+
+def _listed(config: Any) -> str:
+    names = sorted(config) if isinstance(config, dict) else []
+    more = [f"{len(names) - KEYS_SHOWN} more"] if len(names) > KEYS_SHOWN else []
+    return ", ".join([*names[:KEYS_SHOWN], *more]) or "none"
+
+
+def _instead(config: Any) -> str:
+    if isinstance(config, dict) and {"architecture", "mapping"} <= config.keys():
+        return "it is a checkpoint: `trtpipe build-engine --checkpoint` makes an engine of it"
+    if isinstance(config, dict) and "builder_config" in config:
+        return "it is an engine of TensorRT-LLM before 0.8, which no newer version serves: build it again"
+    return "give the folder that trtllm-build wrote"

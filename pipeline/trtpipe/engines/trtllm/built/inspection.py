@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trtpipe.engines.trtllm.built.request import Request
 
 TARGET_KEYS = ("kv_block_tokens", "max_seq_len", "max_num_tokens", "max_batch_size", "draft_tokens_max")
+TABLES_OF = "TensorRT-LLM 1.2.1"
 ARGUMENT_OF_KEY = {"kv_block_tokens": "tokens_per_block", "draft_tokens_max": "max_draft_len"}
 
 
@@ -71,7 +72,7 @@ def inspect(path: Path, target: TensorrtLlmTarget | None = None) -> Inspection:
     engine, asked = folder.read(path), request.read(path)
     locked = lock.read(path) if (path / lock.LOCK).is_file() else None
     where = str(path / folder.CONFIG)
-    found = [*_version(engine, target, locked, where)]
+    found = [*_version(engine, target, locked, where), *_layout(engine, where)]
     if locked is None:
         found.append(Finding("warning", "no lock: nothing says which GPU and which TensorRT it is for", str(path),
                              fix="build it with `trtpipe build-engine`"))  # fmt: skip
@@ -103,6 +104,24 @@ def _version(
                 f"{where} version",
                 cost="the runtime refuses an engine of another version, after minutes of loading",
                 fix="build it again with the version that serves",
+            )
+
+
+def _layout(engine: EngineFolder, where: str) -> Iterator[Finding]:
+    """Yield how the keys differ from those of the version that the tables are of."""
+    build = engine.config["build_config"]
+    for part, held in (("build_config", build), ("build_config.plugin_config", build.get("plugin_config") or {})):
+        known = folder.keys_of(part.rpartition(".")[2])
+        lacking, unknown = sorted(known - held.keys()), sorted(held.keys() - known)
+        differing = [f"without {', '.join(lacking)}"] * bool(lacking) + [f"with {', '.join(unknown)}"] * bool(unknown)
+        if differing:
+            yield Finding(
+                "warning",
+                f"{part} is {' and '.join(differing)}: not the form that this program knows of {TABLES_OF}",
+                f"{where} {part}",
+                cost="what those keys decide is not compared with what was asked for",
+                fix="see that the version that built it is the target's",
+                source="tensorrt_llm/builder.py BuildConfig; tensorrt_llm/plugin/plugin.py PluginConfig",
             )
 
 
