@@ -32,7 +32,8 @@ OPTIONS = (
 
 def request(model: str, inputs: dict[str, Any], request_id: str = "") -> messages.ModelInferRequest:
     """Return the message for one request. What is no tensor goes as a parameter, as over HTTP, and is refused."""
-    tensors = {tensor.name: tensor for tensor in contract.ENSEMBLE.inputs}
+    rows = contract.ENGINE if model == contract.ENGINE.name else contract.ENSEMBLE
+    tensors = {tensor.name: tensor for tensor in rows.inputs}
     built = messages.ModelInferRequest(model_name=model, id=request_id)
     for name, value in inputs.items():
         if name in tensors:
