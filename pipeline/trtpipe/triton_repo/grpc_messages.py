@@ -9,10 +9,11 @@ from tritonclient.grpc import service_pb2 as messages
 
 from trtpipe.errors import ToolFailed
 from trtpipe.triton_repo import contract
-from trtpipe.triton_repo.exchange import OutOfTime
+from trtpipe.triton_repo.exchange import OutOfTime, Piece
 
 SCHEME = "grpc://"
 OUTPUT = "text_output"
+COUNTS = ("num_input_tokens", "num_output_tokens")
 # Triton's words for the types, and where a message holds their values.
 TYPES = {
     "BOOL": ("BOOL", "bool_contents"),
@@ -53,8 +54,8 @@ def _tensor(tensor: contract.Tensor, value: Any) -> messages.ModelInferRequest.I
     )
 
 
-def text(response: messages.ModelStreamInferResponse, where: str) -> str:
-    """Return the text of one response; text tensors are lengths (4 bytes, little endian) and bytes in turn."""
+def piece(response: messages.ModelStreamInferResponse, where: str) -> Piece:
+    """Read one response. Text tensors are lengths (4 bytes, little endian) and bytes in turn, numbers as long."""
     if response.error_message:
         # Such a message has no code that would tell a bad request from a failure.
         raise ToolFailed(
@@ -62,10 +63,10 @@ def text(response: messages.ModelStreamInferResponse, where: str) -> str:
             where=where,
             fix="correct the request; if it is right, see the server's log",
         )
-    outputs = [output.name for output in response.infer_response.outputs]
-    raw = response.infer_response.raw_output_contents[outputs.index(OUTPUT)]
-    found: str = raw[4:].decode()
-    return found
+    names = [output.name for output in response.infer_response.outputs]
+    raw = dict(zip(names, response.infer_response.raw_output_contents, strict=True))
+    counts = [int.from_bytes(raw[name], "little") if name in raw else None for name in COUNTS]
+    return Piece(raw[OUTPUT][4:].decode(), *counts)
 
 
 def is_failed(state: grpc.ChannelConnectivity) -> bool:
