@@ -240,6 +240,7 @@ def main() -> None:
         "seconds": {name: [round(each, 3) for each in all_] for name, all_ in seconds.items()},
         "engine": started_with["resolved"],
         "environment": environment.describe(),
+        "load_average_at_the_end": [round(each, 1) for each in os.getloadavg()],
     }
     RESULTS.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(result, indent=2))
