@@ -40,9 +40,9 @@ from workspaces import REPOSITORY
 
 KEY = "a-key-for-this-run"
 TIME_LIMIT_S = 1800.0
-ANSWER_TOKENS = (4, 32)  # shortest and longest of the requests at once
-EQUAL_TOKENS = 16
-CANCELLED_TOKENS = 120  # of which a cancelled answer must not come to the last
+ANSWER_TOKENS = (2, 10)  # shortest and longest of the requests at once
+EQUAL_TOKENS = 12
+CANCELLED_TOKENS = 80  # of which a cancelled answer must not come to the last
 SOCKETS = 20
 FREED_WITHIN_S = 300.0
 ENDS = ("answered", "cancelled", "failed")
