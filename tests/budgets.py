@@ -35,6 +35,7 @@ BUDGETS_S = {
     "tests/e2e/test_chain.py": 600.0,
     "tests/e2e/test_faults.py": 270.0,
     "tests/e2e/test_front.py": 120.0,
+    "tests/e2e/test_mixed.py": 60.0,
     "tests/e2e/test_routes.py": 200.0,
     "tests/e2e/test_serving.py": 200.0,
     "tests/e2e/test_stop.py": 120.0,
@@ -61,7 +62,7 @@ BUDGETS_S = {
     "tests/triton_repo/test_client_class.py": 10.0,
     "tests/triton_repo/test_detokenizer.py": 8.0,
     "tests/triton_repo/test_supervisor.py": 14.0,
-    "tests/triton_repo/test_text_torture.py": 40.0,
+    "tests/triton_repo/test_text_torture.py": 60.0,
 }
 BUSY_PROCESSES_PER_CORE = 2.0
 

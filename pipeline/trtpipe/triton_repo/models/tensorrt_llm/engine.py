@@ -117,7 +117,7 @@ class Engine:
         for task, other in self._active.items():
             if other.request_id == reply.request_id:
                 _break_off(task, other)
-        reply.finish([])
+        reply.finish([], {})
 
     def _refuse(self, reply: Reply, reason: str) -> None:
         self._metrics.ended("refused")
@@ -147,8 +147,10 @@ class Engine:
             self._table,
             [self._table.written_text(word) for word in generation.stop_words],
             generation.answer_tokens_min,
+            opens_text=self._tokenizer.has_template,
         )
         collected: list[int] = []
+        uncounted = 0
         stream = self._llm.generate(
             {"prompt_token_ids": generation.prompt_ids}, self._sampling(generation), str(next(self._numbers))
         )
@@ -156,12 +158,13 @@ class Engine:
             async for output in stream:
                 new = [token for token in output.outputs[0].token_ids if token not in generation.end_ids]
                 collected += answer.add(new)
+                uncounted += len(new)
                 if answer.stopped:
                     break
                 if generation.streaming and collected and not output.finished:
-                    reply.send(collected)
-                    collected = []
-        reply.finish([*collected, *answer.finish()])
+                    reply.send(collected, generation.counts(uncounted))
+                    collected, uncounted = [], 0
+        reply.finish([*collected, *answer.finish()], generation.counts(uncounted))
 
     def _sampling(self, generation: Generation) -> SamplingParams:
         return SamplingParams(
