@@ -2,6 +2,7 @@
 
 release/
 ├── engine/                    the engine folder, hard-linked
+├── monitoring/                Grafana dashboard, Prometheus alert rules
 └── model_repository/
     ├── preprocessing/         config.pbtxt, 1/model.py and its modules
     ├── tensorrt_llm/
@@ -24,7 +25,7 @@ from trtpipe.core import digest, token_bytes
 from trtpipe.core.artifacts import RECORD
 from trtpipe.core.runner import Making, Stage
 from trtpipe.errors import ConfigError
-from trtpipe.triton_repo import configs, contract, pbtxt
+from trtpipe.triton_repo import configs, contract, metric_families, monitoring, pbtxt
 
 MODELS = Path(__file__).parent / "models"
 CHAT = Path(core.__file__).parent / "chat.py"
@@ -35,7 +36,7 @@ TEXT = (TOKEN_BYTES, MODELS / "detokenizer.py", MODELS / "answer.py")
 # The modules each model runs, beside its own folder under ``models``. They import each other by plain names.
 SHARED = {
     "preprocessing": (CHAT, TOKEN_BYTES, MODELS / "parameters.py"),
-    "tensorrt_llm": (CHAT, *TEXT, MODELS / "parameters.py"),
+    "tensorrt_llm": (CHAT, *TEXT, Path(metric_families.__file__), MODELS / "parameters.py"),
     "postprocessing": (CHAT, TOKEN_BYTES),
     "tensorrt_llm_bls": (CHAT, CONTRACT, *TEXT, MODELS / "parameters.py"),
 }
@@ -62,7 +63,7 @@ def stage(engine: Path, engine_digest: str, packaging: Packaging) -> Stage:
     return Stage(
         name="package",
         kind="release",
-        revision=3,
+        revision=4,
         inputs={"engine": engine_digest, "models": digest.of_value(_code())},
         parameters=packaging,
         versions={},
@@ -94,6 +95,9 @@ def _make(making: Making, engine: Path, packaging: Packaging) -> None:
                 shutil.copyfile(module, version / module.name)
         else:
             (version / "README").write_text(EMPTY_FOLDER_NOTE, encoding="utf-8")
+    (making.folder / "monitoring").mkdir()
+    for file, text in monitoring.files().items():
+        (making.folder / "monitoring" / file).write_text(text, encoding="utf-8")
     if copied:
         making.note(f"{copied} engine file(s) copied instead of linked: they are on another file system")
     making.figures |= {"models": sorted(built), "engine_files": linked + copied}

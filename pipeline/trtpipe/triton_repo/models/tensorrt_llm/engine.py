@@ -19,17 +19,19 @@ from answer import Answer
 from chat import ChatTokenizer
 from engine_metrics import EngineMetrics
 from generation import Generation, Limits
+from pace import Pace
 from reply import Reply
 from token_bytes import TokenBytes
 from vllm import AsyncEngineArgs, SamplingParams
+from vllm.exceptions import VLLMClientError
 from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine.async_llm import AsyncLLM
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import AsyncGenerator, Awaitable
     from pathlib import Path
 
-# As TensorRT-LLM's cancellation_check_period_ms.
+# As TensorRT-LLM's cancellation_check_period_ms and stats_check_period_ms.
 WATCH_PERIOD_S = 0.1
 DRAIN_S = 10.0
 
@@ -134,10 +136,13 @@ class Engine:
             else:
                 reply.fail("the engine is being unloaded", pb_utils.TritonError.UNAVAILABLE)
             outcome = "cancelled"
+        except VLLMClientError as fault:
+            reply.fail(str(fault), pb_utils.TritonError.INVALID_ARG)
+            outcome = "refused"
         except Exception as fault:
             self._check_health()
             reason = "the engine has died; load the model again" if self._lost else str(fault)
-            pb_utils.Logger.log_error(f"request failed: {reason}")
+            pb_utils.Logger.log_error(f"request {reply.request_id or 'without an id'} failed: {reason}")
             reply.fail(reason, pb_utils.TritonError.UNAVAILABLE if self._lost else pb_utils.TritonError.INTERNAL)
             outcome = "failed"
         self._metrics.ended(outcome)
@@ -149,11 +154,8 @@ class Engine:
             generation.answer_tokens_min,
         )
         collected: list[int] = []
-        stream = self._llm.generate(
-            {"prompt_token_ids": generation.prompt_ids}, self._sampling(generation), str(next(self._numbers))
-        )
-        async with aclosing(stream):
-            async for output in stream:
+        async with aclosing(self._outputs(reply, generation)) as outputs:
+            async for output in outputs:
                 new = [token for token in output.outputs[0].token_ids if token not in generation.end_ids]
                 collected += answer.add(new)
                 if answer.stopped:
@@ -162,6 +164,29 @@ class Engine:
                     reply.send(collected)
                     collected = []
         reply.finish([*collected, *answer.finish()])
+
+    async def _outputs(self, reply: Reply, generation: Generation) -> AsyncGenerator[Any, None]:
+        """Yield what vLLM makes of a request, and count it. Closing it aborts the request in the engine."""
+        pace = Pace(reply.arrived_s)
+        prompt = {"prompt_token_ids": generation.prompt_ids}
+        stream = self._llm.generate(prompt, self._sampling(generation), self._own_id(reply))
+        try:
+            async with aclosing(stream):
+                async for output in stream:
+                    if pace.add(len(output.outputs[0].token_ids)):
+                        queue_s = output.metrics.scheduled_ts - output.metrics.queued_ts
+                        self._metrics.begun(first_token_s=pace.first_token_s, queue_s=queue_s)
+                    yield output
+        finally:
+            if pace.tokens:
+                self._metrics.written(
+                    prompt_tokens=len(generation.prompt_ids), answer_tokens=pace.tokens, token_s=pace.token_s
+                )
+
+    def _own_id(self, reply: Reply) -> str:
+        """Return an id for vLLM and its log: the client's, made unique, because clients may choose equal ones."""
+        number = str(next(self._numbers))
+        return f"{reply.request_id}-{number}" if reply.request_id else number
 
     def _sampling(self, generation: Generation) -> SamplingParams:
         return SamplingParams(
@@ -182,6 +207,7 @@ class Engine:
         while not self._lost:
             await asyncio.sleep(WATCH_PERIOD_S)
             self._pass_on_cancellations()
+            self._metrics.publish()
             self._check_health()
 
     def _pass_on_cancellations(self) -> None:
@@ -193,7 +219,7 @@ class Engine:
         """Take the model out of service once the engine is dead: nothing revives it, and ready must mean ready."""
         if self._llm.errored and not self._lost:
             self._lost = True
-            pb_utils.Logger.log_error("the engine has died; unloading the model")
+            pb_utils.Logger.log_error(f"the engine has died with {len(self._active)} requests; unloading the model")
             threading.Thread(target=pb_utils.unload_model, args=(self._model,), daemon=True).start()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
 class Reply:
     """Sends to one client; to be used by one thread only. After the final response nothing more is sent.
 
-    ``request_id``: as the client gave it; empty where it gave none. ``unwanted``: somebody has asked for the end.
+    ``request_id``: as the client gave it; empty where it gave none. ``arrived_s``: now, on the clock of
+    ``time.monotonic``. ``unwanted``: somebody has asked for the end.
     """
 
     def __init__(self, sender: Any, request_id: str) -> None:
         self._sender = sender
         self.request_id = request_id
+        self.arrived_s = time.monotonic()
         self.unwanted = False
         self._begun = False
         self._ended = False
