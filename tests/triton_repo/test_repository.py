@@ -75,7 +75,9 @@ def imported(module: Path) -> set[str]:
 
 
 def test_a_release_brings_its_dashboard_and_alert_rules(release):
-    assert {path.name: path.read_text("utf-8") for path in (release.path / "monitoring").iterdir()} == monitoring.files()
+    files = (release.path / "monitoring").iterdir()
+
+    assert {file.name: file.read_text("utf-8") for file in files} == monitoring.files()
 
 
 def test_models_find_the_engine_from_their_own_folder(release):

@@ -33,6 +33,8 @@ class Options(TypedDict, total=False):
     seed: int
     stop_words: list[str]
     end_id: int
+    guided_decoding_guide_type: str
+    guided_decoding_guide: str
 
 
 class NoServer(EnvironmentUnfit):
