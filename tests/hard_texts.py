@@ -52,19 +52,31 @@ def corpus() -> list[str]:
     return [*TEXTS, *words] * 3
 
 
-def reference(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
-    """Return what ``tokenizers`` makes of the ids behind another token, without that token.
+def unigram() -> Tokenizer:
+    """Unigram pieces with the same mark, and no bytes to fall back on: the decoder is Metaspace alone."""
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement=WORD_JOIN)
+    tokenizer.decoder = decoders.Metaspace(replacement=WORD_JOIN)
+    trainer = trainers.UnigramTrainer(vocab_size=400, unk_token="<unk>", special_tokens=["<unk>", "</s>"])  # noqa: S106
+    tokenizer.train_from_iterator(corpus(), trainer)
+    return tokenizer
+
+
+def reference(tokenizer: Tokenizer, ids: Sequence[int], *, opens_text: bool) -> str:
+    """Return what ``tokenizers`` makes of the ids: of themselves, or behind another token, without that token.
 
     Where bytes are no UTF-8, its ByteFallback drops all of the row they stand in, valid characters too: no stream can
     wait for that. Then the bytes of the row count, read by Python.
     """
     anchor = tokenizer.token_to_id("a")
-    whole: str = tokenizer.decode([anchor, *ids])[1:]
-    if isinstance(tokenizer.decoder, decoders.ByteLevel) or "\ufffd" not in whole:
+    behind: str = tokenizer.decode([anchor, *ids])[1:]
+    whole: str = tokenizer.decode(list(ids)) if opens_text else behind
+    if not isinstance(tokenizer.decoder, decoders.Sequence) or "\ufffd" not in whole:
         return whole
     pieces = [tokenizer.decode([anchor, token])[1:].encode() for token in ids]
     for place, token in enumerate(ids):
         piece = tokenizer.id_to_token(token)
         if piece.startswith("<0x") and len(piece) == len("<0x00>"):
             pieces[place] = bytes.fromhex(piece[3:5])
-    return b"".join(pieces).decode("utf-8", "replace")
+    text = b"".join(pieces).decode("utf-8", "replace")
+    return text.removeprefix(" ") if opens_text else text

@@ -27,12 +27,13 @@ class StandIn:
         self.left = threading.Event()
         self.url = ""
 
-    def say(self, *texts: str) -> None:
-        self.pieces = [event(text) for text in texts]
+    def say(self, *texts: str, **counts: int) -> None:
+        """Prepare an answer; ``counts`` (num_input_tokens, num_output_tokens) stand in each piece."""
+        self.pieces = [event(text, **counts) for text in texts]
 
 
-def event(text: str) -> bytes:
-    return f"data: {json.dumps({'text_output': text}, ensure_ascii=False)}\n\n".encode()
+def event(text: str, **counts: int) -> bytes:
+    return f"data: {json.dumps({'text_output': text, **counts}, ensure_ascii=False)}\n\n".encode()
 
 
 class _Server(ThreadingHTTPServer):

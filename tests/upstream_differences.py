@@ -73,7 +73,7 @@ MISSING = {
         DRAFT: "num_draft_tokens use_draft_logits",
         TABLE: "prompt_table_extra_id",
         PASSED: """length_penalty return_log_probs return_context_logits return_generation_logits return_perf_metrics
-            return_num_input_tokens return_num_output_tokens num_return_sequences exclude_input_in_output
+            num_return_sequences exclude_input_in_output
             prompt_embedding_table prompt_vocab_size lora_task_id lora_weights lora_config guided_decoding_guide_type
             guided_decoding_guide""",
     },
@@ -81,7 +81,7 @@ MISSING = {
         PASSED: """cum_log_probs output_log_probs context_logits generation_logits batch_index sequence_index
             kv_cache_alloc_new_blocks kv_cache_reused_blocks kv_cache_alloc_total_blocks arrival_time_ns
             first_scheduled_time_ns first_token_time_ns last_token_time_ns acceptance_rate total_accepted_draft_tokens
-            total_draft_tokens num_input_tokens num_output_tokens""",
+            total_draft_tokens""",
     },
     ("tensorrt_llm_bls", "parameter"): {
         "tokens wait for the end of their character, without decoding all of them again": "accumulate_tokens",

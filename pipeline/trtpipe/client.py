@@ -2,6 +2,6 @@
 
 from trtpipe.triton_repo.aio_client import AsyncClient
 from trtpipe.triton_repo.client import Client
-from trtpipe.triton_repo.exchange import NoServer, Options, OutOfTime, Refused
+from trtpipe.triton_repo.exchange import NoServer, Options, OutOfTime, Piece, Refused
 
-__all__ = ["AsyncClient", "Client", "NoServer", "Options", "OutOfTime", "Refused"]
+__all__ = ["AsyncClient", "Client", "NoServer", "Options", "OutOfTime", "Piece", "Refused"]

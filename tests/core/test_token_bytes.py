@@ -83,7 +83,7 @@ def test_what_is_spelled_reads_the_same_wherever_it_stands(text):
 
     assert table.written_text(table.spell(text)) in {text, expected}
     assert table.spell("</s>") == [260]
-    assert table.text(table.letters("</s>")) == "</s>"
+    assert table.text(table.respell("</s>")) == "</s>"
 
 
 def test_a_word_is_spelled_with_the_tokens_that_it_has_within_a_line():

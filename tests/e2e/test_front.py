@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +14,11 @@ import openai
 import pytest
 
 from front_log import lines
+from served_front import listening
 from served_metrics import Metrics
 from trtpipe.chain import fronted
 from trtpipe.config.load import workspace as read_workspace
 from trtpipe.core.store import Store
-from trtpipe.front import app
-from trtpipe.front import server as front_server
 from trtpipe.release.current import require_current
 from trtpipe.triton_repo import client
 from trtpipe.triton_repo.server import Server
@@ -44,19 +42,8 @@ def url(workspace: Path, running: Server, log: Path) -> Iterator[str]:
     """The front's address, before the session's Triton."""
     space = read_workspace(workspace / "trtpipe.yaml")
     served = fronted.served(space, require_current(Store(workspace)), running.addresses.http_url, KEY)
-    ready, stop = threading.Event(), threading.Event()
-    taken = front_server.bind("127.0.0.1", 0)
-    port = taken.getsockname()[1]
-    front = threading.Thread(
-        target=front_server.run,
-        args=(app.build(served), taken),
-        kwargs={"drain_s": 5, "log": log, "on_ready": ready.set, "has_ended": stop.is_set},
-    )
-    front.start()
-    assert ready.wait(20)
-    yield f"http://127.0.0.1:{port}/v1"
-    stop.set()
-    front.join()
+    with listening(served, log) as address:
+        yield f"{address}/v1"
 
 
 @pytest.fixture(scope="module")

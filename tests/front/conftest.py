@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from calibration.tiny import chat_tokenizer
+from served_front import listening
 from stand_in_triton import StandIn, stand_in_triton
-from trtpipe.front import app, server
 from trtpipe.front.settings import Limits, Served
 
 LIMITS = Limits(
@@ -38,34 +38,14 @@ Start = Callable[..., httpx.Client]
 @pytest.fixture
 def start(served: Served, tmp_path: Path) -> Iterator[Start]:
     """Start a front with changes to what is served; returns a client of it."""
-    stop = threading.Event()
-    threads, clients = [], []
+    with ExitStack() as open_until_the_end:
 
-    def begin(**changes: Any) -> httpx.Client:
-        taken, ready = server.bind("127.0.0.1", 0), threading.Event()
-        thread = threading.Thread(
-            target=server.run,
-            args=(app.build(replace(served, **changes)), taken),
-            kwargs={
-                "drain_s": 1.0,
-                "log": tmp_path / "front.log",
-                "on_ready": ready.set,
-                "has_ended": stop.is_set,
-            },
-        )
-        client = httpx.Client(base_url=f"http://127.0.0.1:{taken.getsockname()[1]}", trust_env=False, timeout=30)
-        thread.start()
-        assert ready.wait(30)
-        threads.append(thread)
-        clients.append(client)
-        return client
+        def begin(**changes: Any) -> httpx.Client:
+            front = listening(replace(served, **changes), tmp_path / "front.log", drain_s=1.0)
+            client = httpx.Client(base_url=open_until_the_end.enter_context(front), trust_env=False, timeout=30)
+            return open_until_the_end.enter_context(client)
 
-    yield begin
-    stop.set()
-    for client in clients:
-        client.close()
-    for thread in threads:
-        thread.join()
+        yield begin
 
 
 @pytest.fixture

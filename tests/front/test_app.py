@@ -31,7 +31,7 @@ def events(response: httpx.Response) -> list[Any]:
 
 
 def test_a_whole_answer(front: httpx.Client, triton: StandIn) -> None:
-    triton.say("Good ", "", "day")
+    triton.say("Good ", "", "day", num_input_tokens=30, num_output_tokens=4)
 
     answer = chat(front, max_tokens=20).json()
 
@@ -44,12 +44,7 @@ def test_a_whole_answer(front: httpx.Client, triton: StandIn) -> None:
             "finish_reason": "stop",
         }
     ]
-    prompt_tokens = len("user\nHello") + 1 + 1 + 1 + len("assistant\n")  # and <turn> twice, <end> once
-    assert answer["usage"] == {
-        "prompt_tokens": prompt_tokens,
-        "completion_tokens": 8,
-        "total_tokens": prompt_tokens + 8,
-    }
+    assert answer["usage"] == {"prompt_tokens": 30, "completion_tokens": 12, "total_tokens": 42}
 
 
 def test_the_template_is_left_to_the_release(front: httpx.Client, triton: StandIn) -> None:
@@ -60,7 +55,14 @@ def test_the_template_is_left_to_the_release(front: httpx.Client, triton: StandI
     assert json.loads(triton.bodies[0].pop("text_input")) == {"messages": CHAT["messages"]}
     request_id = triton.bodies[0].pop("id")
     assert request_id
-    assert triton.bodies[0] == {"max_tokens": 20, "stream": True, "top_k": 1, "stop_words": ["\n"]}
+    assert triton.bodies[0] == {
+        "max_tokens": 20,
+        "stream": True,
+        "top_k": 1,
+        "stop_words": ["\n"],
+        "return_num_input_tokens": True,
+        "return_num_output_tokens": True,
+    }
 
 
 def test_openai_samples_unless_told_otherwise(front: httpx.Client, triton: StandIn) -> None:
@@ -76,7 +78,7 @@ def test_openai_samples_unless_told_otherwise(front: httpx.Client, triton: Stand
 
 
 def test_a_stream(front: httpx.Client, triton: StandIn) -> None:
-    triton.say("语", " \u2028", "!")
+    triton.say("语", " \u2028", "!", "", num_input_tokens=5, num_output_tokens=3)
 
     *chunks, last = events(chat(front, stream=True, stream_options={"include_usage": True}))
 
@@ -91,7 +93,7 @@ def test_a_stream(front: httpx.Client, triton: StandIn) -> None:
     ]
     assert [chunk["choices"][0]["finish_reason"] for chunk in chunks[:-1]] == [None] * 4 + ["stop"]
     assert chunks[-1]["choices"] == []
-    assert chunks[-1]["usage"]["completion_tokens"] == 3 + 4 + 1  # bytes
+    assert chunks[-1]["usage"] == {"prompt_tokens": 5, "completion_tokens": 4 * 3, "total_tokens": 17}
     assert len({chunk["id"] for chunk in chunks}) == 1
 
 
@@ -102,7 +104,7 @@ def test_without_asking_a_stream_has_no_usage(front: httpx.Client, triton: Stand
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_completion(front: httpx.Client, triton: StandIn, stream: bool) -> None:
-    triton.say("Good ", "day")
+    triton.say("Good ", "day", num_output_tokens=4)
 
     response = front.post("/v1/completions", json={**COMPLETION, "max_tokens": 8, "stream": stream})
 
@@ -291,14 +293,14 @@ def test_more_than_fit_are_told_to_come_back(front: httpx.Client, triton: StandI
 
 
 def test_the_log_has_a_line_a_request_and_no_text(front: httpx.Client, triton: StandIn, tmp_path: Path) -> None:
-    triton.say("private answer")
+    triton.say("private answer", num_output_tokens=2)
     front.post("/v1/completions", json={**COMPLETION, "prompt": "private question"}, headers={"x-request-id": "mine"})
     refused = front.post(
         "/v1/completions", json={**COMPLETION, "prompt": ["private"]}, headers={"x-request-id": "a\tb"}
     )
 
     first, second = lines(tmp_path / "front.log", 2)
-    assert (first["request_id"], first["status"], first["completion_tokens"]) == ("mine", 200, 14)
+    assert (first["request_id"], first["status"], first["completion_tokens"]) == ("mine", 200, 2)
     assert (second["request_id"], second["status"]) == (refused.headers["x-request-id"], 400)
     assert second["request_id"] != "a\tb"
     assert triton.bodies[0]["id"] == "mine"

@@ -13,7 +13,12 @@ from trtpipe.triton_repo import repository
 class Sender:
     def __init__(self, cancelled_after=None):
         self.texts = []
+        self.counts = []
         self.cancelled_after = cancelled_after
+
+    def take(self, text_output, **counts):
+        self.texts.append(text_output)
+        self.counts.append({name: count.tolist() for name, count in counts.items()})
 
     def is_cancelled(self):
         return self.cancelled_after is not None and len(self.texts) >= self.cancelled_after
@@ -28,25 +33,35 @@ def bls(monkeypatch, byte_level):
     spec = importlib.util.spec_from_file_location("bls", repository.MODELS / "tensorrt_llm_bls" / "model.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for name in ("steps", "cancellation"):
+    for name in ("steps", "cancellation", "counts"):
         monkeypatch.delitem(sys.modules, name)
     table = TokenBytes(byte_level.tokenizer)
     model = module.TritonPythonModel()
-    model.table = table
+    model.table, model.opens_text = table, True
 
     def called(step, given):
-        return table.text(module.ids_of(given)) if step.model == "postprocessing" else {}
+        return {"text_output": table.text(module.ids_of(given))} if step.model == "postprocessing" else {}
 
-    def answer(chunks, sender, *, stream, **tensors):
+    def produced(ids):
+        new = np.array([[len(ids)]])
+        return module.answer_of(ids) | {"num_input_tokens": np.array([[9]]), "num_output_tokens": new}
+
+    def answer(chunks, sender, *, stream, counted=False, **tensors):
         stops = []
         monkeypatch.setattr(module, "call", called)
-        monkeypatch.setattr(module, "stream", lambda *_: (module.answer_of(ids) for ids in chunks))
+        monkeypatch.setattr(module, "stream", lambda *_: map(produced if counted else module.answer_of, chunks))
         monkeypatch.setattr(module, "stop", stops.append)
-        monkeypatch.setattr(module, "_send", lambda to, text: to.texts.append(text))
+        monkeypatch.setattr(module, "_send", lambda to, sent: to.take(**sent))
         model._answer(sender, {"stream": np.array([[stream]]), **tensors})
         return sender.texts, len(stops)
 
     return answer
+
+
+def counts_module():
+    found = importlib.import_module("counts")
+    sys.modules.pop("counts")
+    return found
 
 
 def words(*texts):
@@ -76,3 +91,23 @@ def test_a_cancelled_answer_is_stopped_once_and_sends_nothing_more(bls, byte_lev
 
     assert bls(chunks, Sender(cancelled_after=1), stream=True) == (["a"], 1)
     assert bls(chunks, Sender(cancelled_after=0), stream=False) == ([], 1)
+
+
+def test_each_token_is_counted_once_with_the_response_after_it(bls, byte_level):
+    """The first token of a character brings no text, that of a stop word neither."""
+    sender = Sender()
+    chunks = [[token] for token in byte_level.encode("a语.")]
+    bls(chunks, sender, stream=True, counted=True, **words("."))
+
+    assert sender.texts == ["a", "语", ""]
+    assert sender.counts == [{"num_input_tokens": [[9]], "num_output_tokens": [[new]]} for new in (1, 3, 1)]
+
+
+def test_the_engine_is_asked_for_the_counts_that_the_client_wants():
+    ask = counts_module().ask
+    text, yes, no = np.array([[b"x"]]), np.array([True]), np.array([False])
+
+    asked = ask({"text_input": text, "return_num_output_tokens": yes, "return_num_input_tokens": no})
+
+    assert asked.keys() == {"text_input", "return_num_output_tokens"}
+    assert asked["return_num_output_tokens"].tolist() == [[True]]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stand_in_triton import StandIn, event, stand_in_triton
-from trtpipe.client import AsyncClient, Client, NoServer, OutOfTime, Refused
+from trtpipe.client import AsyncClient, Client, NoServer, OutOfTime, Piece, Refused
 from trtpipe.errors import ToolFailed
 
 NOBODY = ["http://127.0.0.1:1", "grpc://127.0.0.1:1"]
@@ -54,6 +54,27 @@ Generate = Callable[..., str]
 Stream = Callable[..., list[str]]
 both_generate = pytest.mark.parametrize("generate", [generate_sync, generate_async])
 both_stream = pytest.mark.parametrize("stream", [stream_sync, stream_async])
+
+
+def pieces_sync(url: str) -> list[Piece]:
+    with Client(url) as client, client.pieces("x", max_tokens=5) as pieces:
+        return list(pieces)
+
+
+def pieces_async(url: str) -> list[Piece]:
+    async def ask() -> list[Piece]:
+        async with AsyncClient(url) as client, client.pieces("x", max_tokens=5) as pieces:
+            return [piece async for piece in pieces]
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("ask", [pieces_sync, pieces_async])
+def test_counts_are_asked_for_and_come_beside_the_texts(triton: StandIn, ask: Callable[[str], list[Piece]]) -> None:
+    triton.say("a", "", num_input_tokens=7, num_output_tokens=2)
+
+    assert ask(triton.url) == [Piece("a", 7, 2), Piece("", 7, 2)]
+    assert triton.bodies[0]["return_num_input_tokens"] is triton.bodies[0]["return_num_output_tokens"] is True
 
 
 @both_generate

@@ -35,7 +35,9 @@ def test_what_the_ensemble_passes_through_keeps_type_and_length():
 
 
 def test_the_bls_model_has_the_tensors_of_the_ensemble():
-    assert replace(contract.BLS, name="ensemble", decoupled=False) == contract.ENSEMBLE
+    inputs = tuple(replace(row, flat=False) for row in contract.BLS.inputs)
+
+    assert replace(contract.BLS, name="ensemble", inputs=inputs, decoupled=False) == contract.ENSEMBLE
 
 
 def test_the_bls_model_can_tell_the_steps_apart():

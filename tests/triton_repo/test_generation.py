@@ -103,3 +103,16 @@ def test_a_stop_ends_the_request_of_its_id():
     assert not is_stop({}, "7")
     with pytest.raises(RequestError, match="stop needs an id"):
         is_stop({"stop": [True]}, "")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "counts"),
+    [
+        ({}, {}),
+        ({"return_num_input_tokens": [False]}, {}),
+        ({"return_num_input_tokens": [True]}, {"num_input_tokens": 3}),
+        ({"return_num_output_tokens": [True]}, {"num_output_tokens": 7}),
+    ],
+)
+def test_counts_are_given_where_they_are_asked_for(wanted, counts):
+    assert read(**wanted).counts(7) == counts

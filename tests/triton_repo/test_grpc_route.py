@@ -12,13 +12,15 @@ from tritonclient.grpc.service_pb2_grpc import GRPCInferenceServiceServicer, add
 
 from trtpipe.errors import EnvironmentUnfit, ToolFailed
 from trtpipe.triton_repo import client, contract, grpc_messages
+from trtpipe.triton_repo.exchange import Piece
 
 
-def response(text: str) -> messages.ModelStreamInferResponse:
+def response(text: str, **counts: int) -> messages.ModelStreamInferResponse:
     raw = text.encode()
     built = messages.ModelStreamInferResponse()
+    numbers = [(name, count.to_bytes(4, "little")) for name, count in counts.items()]
     # The text is not the first output, so it must be found by its name.
-    for name, content in (("other", b"\0"), ("text_output", len(raw).to_bytes(4, "little") + raw)):
+    for name, content in (("other", b"\0"), *numbers, ("text_output", len(raw).to_bytes(4, "little") + raw)):
         built.infer_response.outputs.add(name=name)
         built.infer_response.raw_output_contents.append(content)
     return built
@@ -93,6 +95,15 @@ def test_what_is_no_tensor_is_left_to_the_server_to_refuse():
 
     assert not built.inputs
     assert built.parameters["top_kk"].string_param == "4"
+
+
+def test_counts_are_asked_for_and_come_beside_the_texts(replay):
+    state, url = replay
+    state.responses = [response("语", num_input_tokens=300, num_output_tokens=2), response("", num_output_tokens=1)]
+
+    with client.Client(url) as asking, asking.pieces("x", max_tokens=5) as pieces:
+        assert list(pieces) == [Piece("语", 300, 2), Piece("", None, 1)]
+    assert {tensor.name for tensor in state.request.inputs} > {"return_num_input_tokens", "return_num_output_tokens"}
 
 
 def test_an_error_carries_the_servers_words(replay):

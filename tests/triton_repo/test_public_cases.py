@@ -1,6 +1,6 @@
-"""What public threads have shown to go wrong with text; the numbers are those of the list of cases."""
+"""What public threads have shown to go wrong with text, tensors and lengths."""
 
-import importlib
+import importlib.util
 import json
 import sys
 from types import SimpleNamespace
@@ -10,6 +10,8 @@ import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from served_engines import TENSORRT_LLM
+from trtpipe.engines.trtllm.build import chosen
+from trtpipe.triton_repo import exchange, grpc_messages, http_events, repository
 
 LLAMA_SPECIAL = ["<unk>", "<s>", "</s>"]
 
@@ -49,52 +51,65 @@ def byte_tokens(*values):
     return [len(LLAMA_SPECIAL) + value for value in values]
 
 
-def stream(table, ids, stop_words=()):
+def stream(table, ids, stop_words=(), *, opens_text=True):
     """Return the text of each response to one token after the other, then of the last one."""
     from answer import Answer
 
-    answer = Answer(table, stop_words)
+    answer = Answer(table, stop_words, opens_text=opens_text)
     texts = [table.text(answer.add([token])) for token in ids if not answer.stopped]
     return [*texts, table.text(answer.finish())]
 
 
-def test_o_46_the_bytes_of_one_character_come_together(table):
+def test_the_bytes_of_one_character_come_together(table):
     ids = byte_tokens(0xE8, 0xAF, 0xAD)
 
     assert stream(table, ids) == ["", "", "语", ""]
     assert table.text(ids) == "语"
 
 
-def test_o_47_invalid_bytes_are_not_waited_for(table):
+def test_invalid_bytes_are_not_waited_for(table):
     ids = byte_tokens(0xC0, 0x88, 0x30)
 
     assert stream(table, ids) == ["\ufffd", "\ufffd", "0", ""]
     assert table.text(ids) == "\ufffd\ufffd0"
 
 
-def test_o_48_spaces_in_front_of_words_are_kept(llama, table):
-    """The space in front of the first word is part of the text that follows a prompt, on every route."""
+def test_words_keep_their_spaces_and_a_text_gets_none_in_front(llama, table):
+    """The pieces carry their spaces; of the first one's, no tokenizer's own decoder lets anything be seen."""
     ids = [llama.tokenizer.token_to_id(piece) for piece in ("▁What", "▁is", "▁ML")]
 
-    assert stream(table, ids) == [" What", " is", " ML", ""]
-    assert table.text(ids) == " What is ML" == " " + llama.decode(ids)
+    assert stream(table, ids) == ["What", " is", " ML", ""]
+    assert table.opening(ids) == llama.decode(ids) == "What is ML"
 
 
-def test_o_49_the_name_of_a_special_token_is_a_stop_word(table):
+def test_what_follows_a_prompt_begins_with_its_space(llama, table):
+    """A model without a chat template goes on with the prompt's text."""
+    ids = [llama.tokenizer.token_to_id(piece) for piece in ("▁What", "▁is")]
+
+    assert stream(table, ids, opens_text=False) == [" What", " is", ""]
+
+
+def test_a_space_alone_in_front_of_bytes_is_the_texts_beginning_too(llama, table):
+    ids = [llama.tokenizer.token_to_id("▁"), *byte_tokens(*"语".encode()), llama.tokenizer.token_to_id("▁is")]
+
+    assert stream(table, ids) == ["", "", "", "语", " is", ""]
+
+
+def test_the_name_of_a_special_token_is_a_stop_word(table):
     from prompt import word_lists
 
     assert word_lists(["</s>"], table) == [[2], [1]]
     assert stream(table, [*byte_tokens(0x30), 2, *byte_tokens(0x31)], ["</s>"]) == ["0", "", ""]
 
 
-def test_o_50_a_line_end_is_a_stop_word(table):
+def test_a_line_end_is_a_stop_word(table):
     from prompt import word_lists
 
     assert word_lists(["\n"], table) == [byte_tokens(0x0A), [1]]
     assert "".join(stream(table, byte_tokens(*b"one\ntwo\n"), ["\n"])) == "one"
 
 
-def test_o_51_a_prompt_begins_with_one_bos(llama):
+def test_a_prompt_begins_with_one_bos(llama):
     from prompt import encode
 
     golden = [1, *(llama.tokenizer.token_to_id(letter) for letter in ("▁", *"What"))]
@@ -103,7 +118,7 @@ def test_o_51_a_prompt_begins_with_one_bos(llama):
     assert encode("<s>What", llama).count(1) == 1
 
 
-def test_o_55_what_comes_after_the_end_is_not_read(monkeypatch):
+def test_what_comes_after_the_end_is_not_read(monkeypatch):
     monkeypatch.setitem(sys.modules, "triton_python_backend_utils", SimpleNamespace())
     ids_of = importlib.import_module("steps").ids_of
     monkeypatch.delitem(sys.modules, "steps")
@@ -113,7 +128,28 @@ def test_o_55_what_comes_after_the_end_is_not_read(monkeypatch):
     assert ids_of({"_TOKENS_BATCH": padded, "_SEQUENCE_LENGTH": np.array([[64]])}) == [7] * 64
 
 
-def test_o_55_any_of_the_ending_tokens_ends_an_answer():
+def test_padding_behind_the_end_becomes_no_text(monkeypatch, table, llama):
+    """As a beam that ends at 64 of 200: with its ending token, then filled up with it."""
+    sent = {}
+    backend = SimpleNamespace(
+        get_input_tensor_by_name=lambda request, name: SimpleNamespace(as_numpy=lambda: request[name]),
+        Tensor=lambda name, values: sent.update({name: values}),
+        InferenceResponse=list,
+    )
+    monkeypatch.setitem(sys.modules, "triton_python_backend_utils", backend)
+    spec = importlib.util.spec_from_file_location("postprocessing", repository.MODELS / "postprocessing" / "model.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    model = module.TritonPythonModel()
+    model.table = table
+    tokens = np.full((1, 1, 200), llama.tokenizer.token_to_id("0"), dtype=np.int32)
+
+    model.execute([{"TOKENS_BATCH": tokens, "SEQUENCE_LENGTH": np.array([[64]])}])
+
+    assert sent["OUTPUT"].tolist() == [[b"0" * 64]]
+
+
+def test_any_of_the_ending_tokens_ends_an_answer():
     from generation import Limits, read
 
     values = {"input_ids": [5], "input_lengths": [1], "request_output_len": [200]}
@@ -123,7 +159,7 @@ def test_o_55_any_of_the_ending_tokens_ends_an_answer():
     assert generation.answer_tokens_max == 200
 
 
-def test_o_40_one_beam_is_the_default_everywhere_and_more_are_refused_in_words():
+def test_one_beam_is_the_default_everywhere_and_more_are_refused_in_words():
     from generation import Limits, read
     from parameters import RequestError
 
@@ -131,6 +167,31 @@ def test_o_40_one_beam_is_the_default_everywhere_and_more_are_refused_in_words()
     limits = Limits(tokens=64, vocabulary=10, eos_ids=frozenset())
 
     assert TENSORRT_LLM.parameters.texts()["max_beam_width"] == "1"
+    assert chosen.FIXED["max_beam_width"] == 1
     assert read(values, limits) == read(values | {"beam_width": [1]}, limits)
     with pytest.raises(RequestError, match="beam_width is 4; this engine serves 1 only"):
         read(values | {"beam_width": [4]}, limits)
+
+
+def test_ids_for_the_engine_itself_are_sent_with_their_batch_dimension():
+    """[[1, 2, 3]]: of a tensor [3], Triton says that shape and data don't fit the config."""
+    asked = {"input_ids": [1, 2, 3], "input_lengths": 3, "request_output_len": 4, "streaming": True}
+    sent = grpc_messages.request("tensorrt_llm", asked)
+
+    assert {tensor.name: list(tensor.shape) for tensor in sent.inputs} == {
+        "input_ids": [1, 3],
+        "input_lengths": [1, 1],
+        "request_output_len": [1, 1],
+        "streaming": [1, 1],
+    }
+    assert list(sent.inputs[0].contents.int_contents) == [1, 2, 3]
+    assert not sent.parameters
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("model", exchange.MODELS)
+def test_the_endpoint_is_one_that_serves_decoupled_models(model, stream):
+    """Triton's `infer` refuses those."""
+    path = http_events.endpoint("", model, stream=stream)
+
+    assert path == f"/v2/models/{model}/generate" + ("_stream" if stream else "")

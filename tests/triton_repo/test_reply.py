@@ -11,7 +11,7 @@ FINAL = 1
 
 
 class Sender:
-    """Records responses as (error or number of tokens, final)."""
+    """Records responses as (error or tensors, final)."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[Any, bool]] = []
@@ -25,6 +25,10 @@ class Sender:
         return True
 
 
+def ids(*values: int) -> dict[str, Any]:
+    return {"output_ids": [[list(values)]], "sequence_length": [[len(values)]]}
+
+
 @pytest.fixture
 def sender() -> Sender:
     return Sender()
@@ -34,9 +38,9 @@ def sender() -> Sender:
 def reply(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> Any:
     backend = SimpleNamespace(
         TRITONSERVER_RESPONSE_COMPLETE_FINAL=FINAL,
-        Tensor=SimpleNamespace(from_dlpack=lambda name, tensor: tensor),
+        Tensor=SimpleNamespace(from_dlpack=lambda name, tensor: SimpleNamespace(name=name, values=tensor.tolist())),
         TritonError=lambda reason, code: reason,
-        InferenceResponse=lambda tensors=None, error=None: error or tensors[0].shape[-1],
+        InferenceResponse=lambda tensors=None, error=None: error or {row.name: row.values for row in tensors},
     )
     backend.TritonError.CANCELLED = 9  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "triton_python_backend_utils", backend)  # type: ignore[arg-type]
@@ -47,10 +51,16 @@ def reply(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_an_answer_ends_with_tensors_also_where_nothing_new_has_come(reply, sender):
-    reply.send([5, 6])
-    reply.finish([])
+    reply.send([5, 6], {})
+    reply.finish([], {})
 
-    assert sender.sent == [(2, False), (0, True)]
+    assert sender.sent == [(ids(5, 6), False), (ids(), True)]
+
+
+def test_counts_are_tensors_of_their_own(reply, sender):
+    reply.finish([5, 6], {"num_output_tokens": 3})
+
+    assert sender.sent == [({**ids(5, 6), "num_output_tokens": [[3]]}, True)]
 
 
 def test_a_first_error_is_one_with_the_end(reply, sender):
@@ -60,17 +70,17 @@ def test_a_first_error_is_one_with_the_end(reply, sender):
 
 
 def test_a_later_error_comes_before_the_end(reply, sender):
-    reply.send([5])
+    reply.send([5], {})
     reply.fail("died", 3)
 
-    assert sender.sent == [(1, False), ("died", False), (None, True)]
+    assert sender.sent == [(ids(5), False), ("died", False), (None, True)]
 
 
 def test_an_unwanted_answer_ends_where_it_stands(reply, sender):
-    reply.send([5])
+    reply.send([5], {})
     reply.break_off()
 
-    assert sender.sent == [(1, False), (0, True)]
+    assert sender.sent == [(ids(5), False), (ids(), True)]
 
 
 def test_an_unwanted_answer_that_has_not_begun_ends_with_an_error(reply, sender):
@@ -79,7 +89,7 @@ def test_an_unwanted_answer_that_has_not_begun_ends_with_an_error(reply, sender)
     assert sender.sent == [("cancelled", True)]
 
 
-@pytest.mark.parametrize("end", [lambda reply: reply.finish([5]), lambda reply: reply.fail("died", 3)])
+@pytest.mark.parametrize("end", [lambda reply: reply.finish([5], {}), lambda reply: reply.fail("died", 3)])
 def test_triton_is_never_asked_about_an_ended_request(reply, sender, end):
     assert reply.is_cancelled()
     end(reply)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 # Steps of a decoder that put pieces together, or take a space from the very beginning of a text only.
-WITHOUT_EFFECT = frozenset({"Fuse", "Strip"})
+WITHIN_A_TEXT_WITHOUT_EFFECT = frozenset({"Fuse", "Strip"})
 
 
 class DecoderError(ValueError):
@@ -31,14 +31,18 @@ class TokenBytes:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         """Read all tokens. Raises DecoderError."""
-        decoded = _decoder(json.loads(tokenizer.to_str()).get("decoder"))
+        steps = _steps(json.loads(tokenizer.to_str()).get("decoder"))
+        decoded, decoded_first = _decoder(steps), _decoder_of_the_first(steps)
         added = tokenizer.get_added_tokens_decoder()
         self._tokenizer = tokenizer
         self._special = {token: entry.content.encode() for token, entry in added.items() if entry.special}
         self.known = [b""] * (max(tokenizer.get_vocab().values(), default=-1) + 1)
+        self._first: dict[int, bytes] = {}  # the tokens that are other bytes at the beginning of a text
         for piece, token in tokenizer.get_vocab().items():
             if token not in self._special:
                 self.known[token] = decoded(piece)
+                if (first := decoded_first(piece)) != self.known[token]:
+                    self._first[token] = first
         self._spelling = {piece: token for token, piece in enumerate(self.known) if piece}
 
     def of(self, token: int) -> bytes:
@@ -51,6 +55,14 @@ class TokenBytes:
     def text(self, ids: Iterable[int]) -> str:
         """Return the text of ids as it reads after other text: a space at its beginning is kept."""
         return b"".join(map(self.of, ids)).decode("utf-8", "replace")
+
+    def opening(self, ids: Sequence[int]) -> str:
+        """Return the text of ids as a text of its own: without the space that the tokenizer puts in front of one."""
+        pieces = list(map(self.of, ids))
+        first = next((place for place, piece in enumerate(pieces) if piece), None)
+        if first is not None:
+            pieces[first] = self._first.get(ids[first], pieces[first])
+        return b"".join(pieces).decode("utf-8", "replace")
 
     def written_text(self, ids: Iterable[int]) -> str:
         """Return the text of ids with the names of special tokens in it."""
@@ -66,10 +78,12 @@ class TokenBytes:
             ids = self._encode(before + text)[skipped:]
             if self.written_text(ids) == text:
                 return ids
-        return self.letters(text)
+        return self.respell(text)
 
-    def letters(self, text: str) -> list[int]:
-        """Return a token for each letter of ``text``, or for each byte of it; none of them is a special one."""
+    def respell(self, text: str) -> list[int]:
+        """Return one token that is ``text``, else one for each letter or each byte of it; none is a special one."""
+        if (whole := self._spelling.get(text.encode())) is not None:
+            return [whole]
         found: list[int | None] = []
         for character in text:
             whole = self._spelling.get(character.encode())
@@ -84,10 +98,9 @@ class TokenBytes:
         return ids
 
 
-def _decoder(decoder: dict[str, Any] | None) -> Callable[[str], bytes]:
+def _decoder(steps: Sequence[dict[str, Any]]) -> Callable[[str], bytes]:
     """Return what makes bytes of the text of a token. Raises DecoderError."""
-    steps = _steps(decoder)
-    kinds = {step["type"] for step in steps} - WITHOUT_EFFECT
+    kinds = {step["type"] for step in steps} - WITHIN_A_TEXT_WITHOUT_EFFECT
     if {"type": "Fuse"} not in steps:  # then Strip would take a space from every token
         kinds |= {"Strip"} & {step["type"] for step in steps}
     if kinds == {"ByteLevel"}:
@@ -99,6 +112,18 @@ def _decoder(decoder: dict[str, Any] | None) -> Callable[[str], bytes]:
         f"the tokenizer's decoder is {' + '.join(step['type'] for step in steps) or 'missing'}; "
         "known are ByteLevel, Metaspace, and Replace with ByteFallback"
     )
+
+
+def _decoder_of_the_first(steps: Sequence[dict[str, Any]]) -> Callable[[str], bytes]:
+    """Return the same for a text's first token: Metaspace drops all its marks, Strip the spaces in its front."""
+    decoded = _decoder(steps)
+    for step in steps:
+        if step["type"] == "Metaspace" and step["prepend_scheme"] != "never":
+            return lambda piece: decoded(piece.replace(step["replacement"], ""))
+        if step["type"] == "Strip" and step["content"] == " ":
+            spaces = step["start"]
+            return lambda piece: re.sub(rb"^ {0,%d}" % spaces, b"", decoded(piece))
+    return decoded
 
 
 def _steps(decoder: dict[str, Any] | None) -> Sequence[dict[str, Any]]:

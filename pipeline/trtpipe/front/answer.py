@@ -10,12 +10,12 @@ from typing import Any, Literal
 Finish = Literal["stop", "length"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Usage:
-    """Counted by the release's tokenizer: the prompt's ids exactly, the answer's by encoding its text again."""
+    """The engine's own counts, which grow while an answer comes: see ``exchange.Piece``."""
 
     prompt_tokens: int
-    completion_tokens: int
+    completion_tokens: int = 0
 
     def document(self) -> dict[str, int]:
         total = self.prompt_tokens + self.completion_tokens

@@ -20,7 +20,7 @@ from trtpipe.front.bodies import ChatBody, CompletionBody, read
 from trtpipe.front.errors import ApiError, from_fault
 from trtpipe.front.gate import Gate
 from trtpipe.front.leaving import CLOSED, ClientLeft, unless_left
-from trtpipe.front.question import Question, check, texts
+from trtpipe.front.question import Question, ask, check
 from trtpipe.triton_repo.aio_client import AsyncClient
 
 if TYPE_CHECKING:
@@ -96,49 +96,53 @@ class Front:
         in_stream = body.stream_options is not None and body.stream_options.include_usage
         form = kind(request.state.request_id, self._served.model, in_stream)
         request.state.facts.update(prompt_tokens=question.prompt_tokens, stream=bool(body.stream))
-        pieces = texts(question, self._client, form.request_id, self._served.limits.request_s)
+        usage = Usage(question.prompt_tokens)
+        texts = ask(question, self._client, usage, form.request_id, self._served.limits.request_s)
         if body.stream:
             # Waits for the first text, so that what is refused gets a status of its own.
-            first = await unless_left(request, anext(pieces, None))
-            return sse.EventStream(self._events(request, question, form, first, pieces))
-        async with aclosing(pieces):
-            text = "".join(await unless_left(request, _all(pieces)))
-        finish, usage = self._end(request, question, text)
-        return JSONResponse(form.whole(text, finish, usage))
+            first = await unless_left(request, anext(texts, None))
+            return sse.EventStream(self._events(request, question, form, usage, first, texts))
+        async with aclosing(texts):
+            text = "".join(await unless_left(request, _all(texts)))
+        return JSONResponse(form.whole(text, _end(request, question, usage), usage))
 
     async def _events(
-        self, request: Request, question: Question, form: Form, first: str | None, rest: AsyncGenerator[str, None]
+        self,
+        request: Request,
+        question: Question,
+        form: Form,
+        usage: Usage,
+        first: str | None,
+        rest: AsyncGenerator[str, None],
     ) -> AsyncGenerator[bytes, None]:
-        shown: list[str] = []
         async with aclosing(rest):
             for document in form.opening():
                 yield sse.event(document)
             try:
                 if first is not None:
-                    shown.append(first)
                     yield sse.event(form.piece(first))
                 async for text in rest:
-                    shown.append(text)
                     yield sse.event(form.piece(text))
             except TrtpipeError as fault:
                 request.state.facts["error"] = from_fault(fault).code
                 yield sse.event(from_fault(fault).document())
                 return
-            finish, usage = self._end(request, question, "".join(shown))
-            for document in form.closing(finish, usage):
+            for document in form.closing(_end(request, question, usage), usage):
                 yield sse.event(document)
             yield sse.DONE
 
-    def _end(self, request: Request, question: Question, text: str) -> tuple[Finish, Usage]:
-        """Say how an answer ended."""
-        usage = Usage(question.prompt_tokens, len(self._served.tokenizer.encode(text)))
-        finish: Finish = "length" if usage.completion_tokens >= question.answer_tokens else "stop"
-        request.state.facts.update(completion_tokens=usage.completion_tokens, finish_reason=finish)
-        return finish, usage
+
+def _end(request: Request, question: Question, usage: Usage) -> Finish:
+    """Say how an answer ended."""
+    finish: Finish = "length" if usage.completion_tokens >= question.answer_tokens else "stop"
+    request.state.facts.update(
+        prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens, finish_reason=finish
+    )
+    return finish
 
 
-async def _all(pieces: AsyncGenerator[str, None]) -> list[str]:
-    return [text async for text in pieces]
+async def _all(texts: AsyncGenerator[str, None]) -> list[str]:
+    return [text async for text in texts]
 
 
 def build(served: Served) -> Gate:

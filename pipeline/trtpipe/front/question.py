@@ -14,6 +14,7 @@ from trtpipe.front.errors import ApiError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from trtpipe.front.answer import Usage
     from trtpipe.front.settings import Served
     from trtpipe.triton_repo.aio_client import AsyncClient
     from trtpipe.triton_repo.exchange import Options, Prompt
@@ -78,20 +79,22 @@ def _answer_tokens(body: Generating, prompt_tokens: int, served: Served) -> int:
     return asked or min(limits.answer_tokens, limits.context_tokens - prompt_tokens)
 
 
-async def texts(
-    question: Question, client: AsyncClient, request_id: str, time_limit_s: float
+async def ask(
+    question: Question, client: AsyncClient, usage: Usage, request_id: str, time_limit_s: float
 ) -> AsyncGenerator[str, None]:
-    """Yield the texts of the answer, none of them empty. Closing it cancels the request in the engine.
+    """Yield the texts of the answer, none of them empty, and keep ``usage`` true. Closing it cancels the request.
 
     Always a stream: of a unary request over HTTP, Triton 2.51 does not notice that nobody waits any more.
     """
-    async with client.stream(
+    async with client.pieces(
         question.prompt,
         max_tokens=question.answer_tokens,
         request_id=request_id,
         time_limit_s=time_limit_s,
         **question.options,
     ) as pieces:
-        async for text in pieces:
-            if text:
-                yield text
+        async for piece in pieces:
+            usage.completion_tokens += piece.new_tokens or 0
+            usage.prompt_tokens = piece.prompt_tokens or usage.prompt_tokens
+            if piece.text:
+                yield piece.text

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from trtpipe.triton_repo import exchange, grpc_messages
-from trtpipe.triton_repo.exchange import TIME_LIMIT_S, Model, Options, Prompt
+from trtpipe.triton_repo.exchange import TIME_LIMIT_S, Model, Options, Piece, Prompt
 from trtpipe.triton_repo.grpc_aio_route import GrpcAioRoute
 from trtpipe.triton_repo.http_aio_route import HttpAioRoute
 
@@ -47,8 +47,8 @@ class AsyncClient:
     ) -> str:
         """Return the whole answer. Raises NoServer, Refused (HTTP only), OutOfTime, ToolFailed."""
         inputs = exchange.inputs(prompt, max_tokens, options, stream=False)
-        async with self._texts(inputs, request_id, time_limit_s, stream=False) as texts:
-            return "".join([text async for text in texts])
+        async with self._pieces(inputs, request_id, time_limit_s, stream=False) as pieces:
+            return "".join([piece.text async for piece in pieces])
 
     @asynccontextmanager
     async def stream(
@@ -62,14 +62,33 @@ class AsyncClient:
     ) -> AsyncIterator[AsyncIterator[str]]:
         """Give the answer's texts as they come; leaving the block cancels what is not there yet."""
         inputs = exchange.inputs(prompt, max_tokens, options, stream=True)
-        async with self._texts(inputs, request_id, time_limit_s, stream=True) as texts:
-            yield texts
+        async with self._pieces(inputs, request_id, time_limit_s, stream=True) as pieces:
+            yield (piece.text async for piece in pieces)
 
     @asynccontextmanager
-    async def _texts(
+    async def pieces(
+        self,
+        prompt: Prompt,
+        *,
+        max_tokens: int,
+        stream: bool = True,
+        request_id: str = "",
+        time_limit_s: float = TIME_LIMIT_S,
+        **options: Unpack[Options],
+    ) -> AsyncIterator[AsyncIterator[Piece]]:
+        """As ``stream``, with the engine's counts of tokens beside the texts; a piece may be without text.
+
+        ``stream``: False for the whole answer as one piece.
+        """
+        inputs = exchange.inputs(prompt, max_tokens, options, stream=stream, counted=True)
+        async with self._pieces(inputs, request_id, time_limit_s, stream=stream) as pieces:
+            yield pieces
+
+    @asynccontextmanager
+    async def _pieces(
         self, inputs: dict[str, Any], request_id: str, time_limit_s: float, *, stream: bool
-    ) -> AsyncIterator[AsyncGenerator[str, None]]:
-        texts = self._route.texts(
+    ) -> AsyncIterator[AsyncGenerator[Piece, None]]:
+        pieces = self._route.pieces(
             self.model,
             inputs,
             request_id=request_id,
@@ -78,6 +97,6 @@ class AsyncClient:
             retry_s=self._retry_s,
         )
         try:
-            yield texts
+            yield pieces
         finally:
-            await texts.aclose()
+            await pieces.aclose()

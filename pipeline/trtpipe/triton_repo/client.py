@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from trtpipe.triton_repo import exchange, grpc_messages
-from trtpipe.triton_repo.exchange import TIME_LIMIT_S, Model, Options, Prompt
+from trtpipe.triton_repo.exchange import TIME_LIMIT_S, Model, Options, Piece, Prompt
 from trtpipe.triton_repo.grpc_route import GrpcRoute
 from trtpipe.triton_repo.http_route import HttpRoute
 
@@ -50,7 +50,7 @@ class Client:
     ) -> str:
         """Return the whole answer. Raises NoServer, Refused (HTTP only), OutOfTime, ToolFailed."""
         inputs = exchange.inputs(prompt, max_tokens, options, stream=False)
-        return "".join(self._texts(inputs, request_id, time_limit_s, stream=False))
+        return "".join(piece.text for piece in self._pieces(inputs, request_id, time_limit_s, stream=False))
 
     @contextmanager
     def stream(
@@ -67,16 +67,38 @@ class Client:
         Raises within the block: NoServer, Refused (HTTP only), OutOfTime, ToolFailed.
         """
         inputs = exchange.inputs(prompt, max_tokens, options, stream=True)
-        texts = self._texts(inputs, request_id, time_limit_s, stream=True)
+        pieces = self._pieces(inputs, request_id, time_limit_s, stream=True)
         try:
-            yield texts
+            yield (piece.text for piece in pieces)
         finally:
-            texts.close()
+            pieces.close()
 
-    def _texts(
+    @contextmanager
+    def pieces(
+        self,
+        prompt: Prompt,
+        *,
+        max_tokens: int,
+        stream: bool = True,
+        request_id: str = "",
+        time_limit_s: float = TIME_LIMIT_S,
+        **options: Unpack[Options],
+    ) -> Iterator[Iterator[Piece]]:
+        """As ``stream``, with the engine's counts of tokens beside the texts; a piece may be without text.
+
+        ``stream``: False for the whole answer as one piece.
+        """
+        inputs = exchange.inputs(prompt, max_tokens, options, stream=stream, counted=True)
+        pieces = self._pieces(inputs, request_id, time_limit_s, stream=stream)
+        try:
+            yield pieces
+        finally:
+            pieces.close()
+
+    def _pieces(
         self, inputs: dict[str, Any], request_id: str, time_limit_s: float, *, stream: bool
-    ) -> Generator[str, None, None]:
-        return self._route.texts(
+    ) -> Generator[Piece, None, None]:
+        return self._route.pieces(
             self.model,
             inputs,
             request_id=request_id,
@@ -117,10 +139,10 @@ def ask(
     arrivals: list[float] = []
     texts: list[str] = []
     with Client(url, model=model) as client:
-        for text in client._texts(inputs, "", time_limit_s, stream=stream):
-            if text:
+        for piece in client._pieces(inputs, "", time_limit_s, stream=stream):
+            if piece.text:
                 arrivals.append(time.monotonic() - started)
-                texts.append(text)
-                on_chunk(text)
+                texts.append(piece.text)
+                on_chunk(piece.text)
     seconds = time.monotonic() - started
     return Answer("".join(texts), len(texts), arrivals[0] if arrivals else seconds, seconds)

@@ -103,7 +103,8 @@ def _tensorrt_llm(engine: TensorrtLlmEngine) -> mc.ModelConfig:
 def _with_what_is_passed_on() -> tuple[Model, tuple[Step, ...]]:
     """Return ensemble and steps with all that TensorRT-LLM takes and gives beside what every engine does."""
     preprocessing, serving, postprocessing = contract.STEPS
-    statistics = {output.name: output.name for output in upstream.ENSEMBLE.outputs if output.name != "text_output"}
+    served = {output.name for output in contract.ENSEMBLE.outputs}
+    statistics = {output.name: output.name for output in upstream.ENSEMBLE.outputs if output.name not in served}
     passed_on = set(upstream.PASSED_ON.values())
     ensemble = replace(
         contract.ENSEMBLE,

@@ -58,6 +58,10 @@ def _parameter(name: str, type_: Type) -> Tensor:
     return Tensor(name, type_, (1,), optional=True)
 
 
+# Only where asked for: the prompt's tokens, and those that are new in each response, their sum being the answer's.
+COUNTS = (Tensor("num_input_tokens", "INT32", (1,)), Tensor("num_output_tokens", "INT32", (1,)))
+
+
 PREPROCESSING = Model(
     "preprocessing",
     inputs=(
@@ -99,12 +103,15 @@ ENGINE = Model(
         _option("min_tokens", "INT32"),
         _option("seed", "UINT64"),
         _option("streaming", "BOOL"),
+        _option("return_num_input_tokens", "BOOL"),
+        _option("return_num_output_tokens", "BOOL"),
         # Ends the request that has the same id, instead of beginning one.
         _option("stop", "BOOL"),
     ),
     outputs=(
         Tensor("output_ids", "INT32", (-1, -1)),
         Tensor("sequence_length", "INT32", (-1,)),
+        *COUNTS,
     ),
     decoupled=True,
 )
@@ -137,12 +144,19 @@ ENSEMBLE = Model(
         _parameter("min_tokens", "INT32"),
         _parameter("seed", "UINT64"),
         _parameter("stream", "BOOL"),
+        _parameter("return_num_input_tokens", "BOOL"),
+        _parameter("return_num_output_tokens", "BOOL"),
     ),
-    outputs=(Tensor("text_output", "STRING", (-1,)),),
+    outputs=(Tensor("text_output", "STRING", (-1,)), *COUNTS),
 )
 
-# The same by Business Logic Scripting: a Python model makes the steps' calls.
-BLS = replace(ENSEMBLE, name="tensorrt_llm_bls", decoupled=True)
+# The same by Business Logic Scripting: a Python model makes the steps' calls. Upstream has these two without their 1.
+BLS = replace(
+    ENSEMBLE,
+    name="tensorrt_llm_bls",
+    inputs=tuple(replace(row, flat=row.name.startswith("return_num_")) for row in ENSEMBLE.inputs),
+    decoupled=True,
+)
 
 STEPS = (
     Step(
@@ -185,8 +199,15 @@ STEPS = (
             "min_tokens": "min_tokens",
             "seed": "seed",
             "streaming": "stream",
+            "return_num_input_tokens": "return_num_input_tokens",
+            "return_num_output_tokens": "return_num_output_tokens",
         },
-        outputs={"output_ids": "_TOKENS_BATCH", "sequence_length": "_SEQUENCE_LENGTH"},
+        outputs={
+            "output_ids": "_TOKENS_BATCH",
+            "sequence_length": "_SEQUENCE_LENGTH",
+            "num_input_tokens": "num_input_tokens",
+            "num_output_tokens": "num_output_tokens",
+        },
     ),
     Step(
         "postprocessing",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, get_args
 
 from trtpipe.errors import EnvironmentUnfit, ToolFailed
@@ -37,6 +38,18 @@ class Options(TypedDict, total=False):
     guided_decoding_guide: str
 
 
+@dataclass(frozen=True)
+class Piece:
+    """One response. The counts are there where they were asked for: the prompt's tokens, and those new with this piece.
+
+    Tokens that end an answer are not among them; those of a stop word are, though their text is not shown.
+    """
+
+    text: str
+    prompt_tokens: int | None = None
+    new_tokens: int | None = None
+
+
 class NoServer(EnvironmentUnfit):
     """Nobody accepts connections at the address: the request was not sent."""
 
@@ -55,7 +68,10 @@ class OutOfTime(ToolFailed):
         super().__init__(f"no answer within {time_limit_s:g} s", where=where, fix="see the server's log")
 
 
-def inputs(prompt: Prompt, max_tokens: int, options: Options | dict[str, Any], *, stream: bool) -> dict[str, Any]:
-    """Return the tensors of one request; messages travel as a JSON document."""
+def inputs(
+    prompt: Prompt, max_tokens: int, options: Options | dict[str, Any], *, stream: bool, counted: bool = False
+) -> dict[str, Any]:
+    """Return the tensors of one request; messages travel as a JSON document. ``counted``: ask for counts of tokens."""
     text = prompt if isinstance(prompt, str) else json.dumps({"messages": list(prompt)}, ensure_ascii=False)
-    return {"text_input": text, "max_tokens": max_tokens, "stream": stream, **options}
+    counts = dict.fromkeys(("return_num_input_tokens", "return_num_output_tokens"), True) if counted else {}
+    return {"text_input": text, "max_tokens": max_tokens, "stream": stream, **counts, **options}

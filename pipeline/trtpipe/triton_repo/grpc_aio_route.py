@@ -13,7 +13,7 @@ from tritonclient.grpc import service_pb2 as messages
 from tritonclient.grpc.service_pb2_grpc import GRPCInferenceServiceStub
 
 from trtpipe.triton_repo import grpc_messages
-from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, NoServer
+from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, NoServer, Piece
 
 
 class GrpcAioRoute:
@@ -35,10 +35,10 @@ class GrpcAioRoute:
             return False
         return bool(answer.ready)
 
-    async def texts(
+    async def pieces(
         self, model: str, inputs: dict[str, Any], *, request_id: str, stream: bool, time_limit_s: float, retry_s: float
-    ) -> AsyncGenerator[str, None]:
-        """Yield the texts of the answer as they come. Raises NoServer, OutOfTime, ToolFailed."""
+    ) -> AsyncGenerator[Piece, None]:
+        """Yield the pieces of the answer as they come. Raises NoServer, OutOfTime, ToolFailed."""
         where = f"{self._url}/{model}"
         await self._connect(where, retry_s)
         stub = GRPCInferenceServiceStub(self._channel)
@@ -50,7 +50,7 @@ class GrpcAioRoute:
                     with suppress(grpc.RpcError):  # as in grpc_route: a refused request is read to its end
                         async for _ in call:
                             pass
-                yield grpc_messages.text(response, where)
+                yield grpc_messages.piece(response, where)
         except grpc.RpcError as fault:
             raise grpc_messages.failure(fault, where, time_limit_s) from None
         finally:

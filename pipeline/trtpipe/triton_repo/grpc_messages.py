@@ -9,10 +9,11 @@ from tritonclient.grpc import service_pb2 as messages
 
 from trtpipe.errors import ToolFailed
 from trtpipe.triton_repo import contract
-from trtpipe.triton_repo.exchange import OutOfTime
+from trtpipe.triton_repo.exchange import OutOfTime, Piece
 
 SCHEME = "grpc://"
 OUTPUT = "text_output"
+COUNTS = ("num_input_tokens", "num_output_tokens")
 # Triton's words for the types, and where a message holds their values.
 TYPES = {
     "BOOL": ("BOOL", "bool_contents"),
@@ -32,7 +33,8 @@ OPTIONS = (
 
 def request(model: str, inputs: dict[str, Any], request_id: str = "") -> messages.ModelInferRequest:
     """Return the message for one request. What is no tensor goes as a parameter, as over HTTP, and is refused."""
-    tensors = {tensor.name: tensor for tensor in contract.ENSEMBLE.inputs}
+    rows = contract.ENGINE if model == contract.ENGINE.name else contract.ENSEMBLE
+    tensors = {tensor.name: tensor for tensor in rows.inputs}
     built = messages.ModelInferRequest(model_name=model, id=request_id)
     for name, value in inputs.items():
         if name in tensors:
@@ -52,8 +54,8 @@ def _tensor(tensor: contract.Tensor, value: Any) -> messages.ModelInferRequest.I
     )
 
 
-def text(response: messages.ModelStreamInferResponse, where: str) -> str:
-    """Return the text of one response; text tensors are lengths (4 bytes, little endian) and bytes in turn."""
+def piece(response: messages.ModelStreamInferResponse, where: str) -> Piece:
+    """Read one response. Text tensors are lengths (4 bytes, little endian) and bytes in turn, numbers as long."""
     if response.error_message:
         # Such a message has no code that would tell a bad request from a failure.
         raise ToolFailed(
@@ -61,10 +63,10 @@ def text(response: messages.ModelStreamInferResponse, where: str) -> str:
             where=where,
             fix="correct the request; if it is right, see the server's log",
         )
-    outputs = [output.name for output in response.infer_response.outputs]
-    raw = response.infer_response.raw_output_contents[outputs.index(OUTPUT)]
-    found: str = raw[4:].decode()
-    return found
+    names = [output.name for output in response.infer_response.outputs]
+    raw = dict(zip(names, response.infer_response.raw_output_contents, strict=True))
+    counts = [int.from_bytes(raw[name], "little") if name in raw else None for name in COUNTS]
+    return Piece(raw[OUTPUT][4:].decode(), *counts)
 
 
 def is_failed(state: grpc.ChannelConnectivity) -> bool:

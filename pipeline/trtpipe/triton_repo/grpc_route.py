@@ -15,7 +15,7 @@ import grpc
 from tritonclient.grpc.service_pb2_grpc import GRPCInferenceServiceStub
 
 from trtpipe.triton_repo import grpc_messages
-from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, NoServer
+from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, NoServer, Piece
 
 READY = grpc.ChannelConnectivity.READY
 
@@ -30,10 +30,10 @@ class GrpcRoute:
     def close(self) -> None:
         self._channel.close()
 
-    def texts(
+    def pieces(
         self, model: str, inputs: dict[str, Any], *, request_id: str, stream: bool, time_limit_s: float, retry_s: float
-    ) -> Generator[str, None, None]:
-        """Yield the texts of the answer as they come; a closed iterator cancels the request.
+    ) -> Generator[Piece, None, None]:
+        """Yield the pieces of the answer as they come; a closed iterator cancels the request.
 
         ``retry_s``: so long the channel may try to connect again. Raises NoServer, OutOfTime, ToolFailed.
         """
@@ -46,7 +46,7 @@ class GrpcRoute:
             for response in call:
                 if response.error_message:
                     _read_to_its_end(call)
-                yield grpc_messages.text(response, where)
+                yield grpc_messages.piece(response, where)
         except grpc.RpcError as fault:
             raise grpc_messages.failure(fault, where, time_limit_s) from None
         finally:

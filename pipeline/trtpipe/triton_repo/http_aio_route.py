@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 
-from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, RETRY_S, NoServer, OutOfTime
-from trtpipe.triton_repo.http_events import Events, body, broken, document, endpoint
+from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, RETRY_S, NoServer, OutOfTime, Piece
+from trtpipe.triton_repo.http_events import Events, body, broken, document, endpoint, piece
 
 
 class HttpAioRoute:
@@ -34,10 +34,10 @@ class HttpAioRoute:
             return False
         return response.is_success
 
-    async def texts(
+    async def pieces(
         self, model: str, inputs: dict[str, Any], *, request_id: str, stream: bool, time_limit_s: float, retry_s: float
-    ) -> AsyncGenerator[str, None]:
-        """Yield the texts of the answer as they come. Raises NoServer, Refused, OutOfTime, ToolFailed."""
+    ) -> AsyncGenerator[Piece, None]:
+        """Yield the pieces of the answer as they come. Raises NoServer, Refused, OutOfTime, ToolFailed."""
         url = endpoint(self._url, model, stream=stream)
         deadline = asyncio.get_running_loop().time() + time_limit_s
         with _faults(url, time_limit_s):
@@ -45,13 +45,13 @@ class HttpAioRoute:
                 if not stream:
                     async with asyncio.timeout_at(deadline):
                         whole = await response.aread()
-                    yield document(whole, response)["text_output"]
+                    yield piece(document(whole, response))
                     return
                 events, contents = Events(response), response.aiter_bytes()
                 # The limit is set anew around each wait: the iterator may be driven by one task after another.
                 while (content := await _next(contents, deadline)) is not None:
                     for found in events.take(content):
-                        yield found["text_output"]
+                        yield piece(found)
                 events.finish()
 
     @asynccontextmanager

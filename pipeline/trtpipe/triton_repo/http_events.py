@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from trtpipe.errors import ToolFailed
-from trtpipe.triton_repo.exchange import Refused
+from trtpipe.triton_repo.exchange import Piece, Refused
 
 BAD_REQUEST = 400
 
@@ -20,6 +20,10 @@ def endpoint(url: str, model: str, *, stream: bool) -> str:
 
 def body(inputs: dict[str, Any], request_id: str) -> dict[str, Any]:
     return {**inputs, "id": request_id} if request_id else inputs
+
+
+def piece(found: dict[str, Any]) -> Piece:
+    return Piece(found["text_output"], found.get("num_input_tokens"), found.get("num_output_tokens"))
 
 
 class Events:

@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
-from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, RETRY_S, NoServer, OutOfTime
-from trtpipe.triton_repo.http_events import Events, body, broken, document, endpoint
+from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, RETRY_S, NoServer, OutOfTime, Piece
+from trtpipe.triton_repo.http_events import Events, body, broken, document, endpoint, piece
 
 
 class HttpRoute:
@@ -27,10 +27,10 @@ class HttpRoute:
     def close(self) -> None:
         self._http.close()
 
-    def texts(
+    def pieces(
         self, model: str, inputs: dict[str, Any], *, request_id: str, stream: bool, time_limit_s: float, retry_s: float
-    ) -> Generator[str, None, None]:
-        """Yield the texts of the answer as they come; a closed iterator closes the connection.
+    ) -> Generator[Piece, None, None]:
+        """Yield the pieces of the answer as they come; a closed iterator closes the connection.
 
         ``time_limit_s``: for the whole answer; where the server falls silent, it may take twice as long to notice.
         ``retry_s``: so long a refused connection is tried again. Raises NoServer, Refused, OutOfTime, ToolFailed.
@@ -39,12 +39,12 @@ class HttpRoute:
         deadline = time.monotonic() + time_limit_s
         with self._response(url, body(inputs, request_id), time_limit_s, retry_s) as response:
             if not stream:
-                yield document(response.read(), response)["text_output"]
+                yield piece(document(response.read(), response))
                 return
             events = Events(response)
             for content in response.iter_bytes():
                 for found in events.take(content):
-                    yield found["text_output"]
+                    yield piece(found)
                 if time.monotonic() > deadline:
                     raise OutOfTime(time_limit_s, url)
             events.finish()

@@ -171,7 +171,7 @@ PASSED_ON = {
     name: name
     for name in (
         *["return_log_probs", "return_context_logits", "return_generation_logits", "return_perf_metrics"],
-        *["return_num_input_tokens", "return_num_output_tokens", "num_return_sequences", "exclude_input_in_output"],
+        *["num_return_sequences", "exclude_input_in_output"],
         *["prompt_embedding_table", "prompt_vocab_size", "lora_task_id", "lora_weights", "lora_config"],
         *["guided_decoding_guide_type", "guided_decoding_guide"],
     )

@@ -20,15 +20,19 @@ class Answer:
     """Holds back the ids that can't be sent yet. ``stopped``: a stop word has appeared, nothing more follows.
 
     Stop words are looked for in the text, however it is cut into tokens, and only in what comes after the first
-    ``tokens_min`` tokens.
+    ``tokens_min`` tokens. ``opens_text``: the answer is a text of its own, as that to a conversation is, and not what
+    follows a prompt: then the space is dropped that many tokenizers put in front of a text, as their own decoders do.
     """
 
-    def __init__(self, table: TokenBytes, stop_words: Sequence[str], tokens_min: int = 0) -> None:
+    def __init__(
+        self, table: TokenBytes, stop_words: Sequence[str], tokens_min: int = 0, *, opens_text: bool = False
+    ) -> None:
         self._table = table
         self._runs = Runs(table)
         self._stop_words = stop_words
         self._longest = max(map(len, stop_words), default=1)
         self._tokens_min = tokens_min
+        self._opens_text = opens_text
         self._tokens = 0
         self._released: list[int] = []
         self._held: list[Run] = []
@@ -52,7 +56,8 @@ class Answer:
         return self._take_released()
 
     def _take(self, runs: Sequence[Run]) -> None:
-        for run in runs:
+        for found in runs:
+            run = self._opening(found) if self._opens_text else found
             self._held.append(run)
             self._text += run.text
             if self._tokens <= self._tokens_min:
@@ -62,6 +67,17 @@ class Answer:
                 return
             else:
                 self._release(self._runs_within(self._safe_length()))
+
+    def _opening(self, run: Run) -> Run:
+        """Return a run as the beginning of the text; what has no text of its own is not that beginning yet."""
+        text = self._table.text(run.ids)
+        self._opens_text = not text
+        opening = self._table.opening(run.ids)
+        if opening == text:
+            return run
+        ids = self._table.respell(opening)
+        # A vocabulary without letters and bytes may not be able to spell it: then the space stays.
+        return Run(ids, opening) if self._table.text(ids) == opening else run
 
     def _stop_word(self, new_length: int) -> int | None:
         """Return where the first stop word begins in the held text, of which the last ``new_length`` are new."""
@@ -80,7 +96,7 @@ class Answer:
         """End the answer after ``length`` held characters; those of a run that is cut are spelled anew."""
         whole = self._runs_within(length)
         rest = self._text[len("".join(run.text for run in self._held[:whole])) : length]
-        self._held = [*self._held[:whole], *([Run(self._table.letters(rest), rest)] if rest else [])]
+        self._held = [*self._held[:whole], *([Run(self._table.respell(rest), rest)] if rest else [])]
         self._release(len(self._held))
         self.stopped = True
 

@@ -119,7 +119,7 @@ class Engine:
         for task, other in self._active.items():
             if other.request_id == reply.request_id:
                 _break_off(task, other)
-        reply.finish([])
+        reply.finish([], {})
 
     def _refuse(self, reply: Reply, reason: str) -> None:
         self._metrics.ended("refused")
@@ -152,18 +152,21 @@ class Engine:
             self._table,
             [self._table.written_text(word) for word in generation.stop_words],
             generation.answer_tokens_min,
+            opens_text=self._tokenizer.has_template,
         )
         collected: list[int] = []
+        uncounted = 0
         async with aclosing(self._outputs(reply, generation)) as outputs:
             async for output in outputs:
                 new = [token for token in output.outputs[0].token_ids if token not in generation.end_ids]
                 collected += answer.add(new)
+                uncounted += len(new)
                 if answer.stopped:
                     break
                 if generation.streaming and collected and not output.finished:
-                    reply.send(collected)
-                    collected = []
-        reply.finish([*collected, *answer.finish()])
+                    reply.send(collected, generation.counts(uncounted))
+                    collected, uncounted = [], 0
+        reply.finish([*collected, *answer.finish()], generation.counts(uncounted))
 
     async def _outputs(self, reply: Reply, generation: Generation) -> AsyncGenerator[Any, None]:
         """Yield what vLLM makes of a request, and count it. Closing it aborts the request in the engine."""

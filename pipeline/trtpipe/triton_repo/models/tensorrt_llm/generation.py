@@ -26,7 +26,8 @@ class Generation:
 
     ``end_ids``: the tokens that end the answer. ``stop_words``: id sequences whose text ends it; ``bad_words``: those
     that never come. Before ``answer_tokens_min`` tokens neither an ending token nor a stop word ends it.
-    ``sampling``: keyword arguments of vLLM's SamplingParams.
+    ``sampling``: keyword arguments of vLLM's SamplingParams. ``counts_prompt``, ``counts_answer``: what the client
+    wants to be told.
     """
 
     prompt_ids: list[int]
@@ -37,6 +38,13 @@ class Generation:
     bad_words: list[list[int]]
     streaming: bool
     sampling: dict[str, Any]
+    counts_prompt: bool
+    counts_answer: bool
+
+    def counts(self, new_tokens: int) -> dict[str, int]:
+        """Return the counts of one response by the names of their tensors; TensorRT-LLM counts new tokens only too."""
+        prompt = {"num_input_tokens": len(self.prompt_ids)} if self.counts_prompt else {}
+        return prompt | ({"num_output_tokens": new_tokens} if self.counts_answer else {})
 
 
 def read(values: Values, limits: Limits) -> Generation:
@@ -59,6 +67,8 @@ def read(values: Values, limits: Limits) -> Generation:
         bad_words=_words("bad_words_list", values, limits),
         streaming=bool(_scalar(values, "streaming", False)),
         sampling=_sampling(values),
+        counts_prompt=bool(_scalar(values, "return_num_input_tokens", False)),
+        counts_answer=bool(_scalar(values, "return_num_output_tokens", False)),
     )
 
 

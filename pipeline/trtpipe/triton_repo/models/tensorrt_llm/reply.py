@@ -9,7 +9,7 @@ import torch
 import triton_python_backend_utils as pb_utils
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class Reply:
@@ -27,29 +27,28 @@ class Reply:
         self._begun = False
         self._ended = False
 
-    def send(self, ids: Sequence[int]) -> None:
-        """Send new token ids."""
-        self._send(ids, final=False)
+    def send(self, ids: Sequence[int], counts: Mapping[str, int]) -> None:
+        """Send new token ids, and counts by the names of their tensors."""
+        self._send(ids, counts, final=False)
 
-    def finish(self, ids: Sequence[int]) -> None:
+    def finish(self, ids: Sequence[int], counts: Mapping[str, int]) -> None:
         """Send the last ids, also where there are none: an end without tensors means a failure to the BLS model."""
-        self._send(ids, final=True)
+        self._send(ids, counts, final=True)
 
     def break_off(self) -> None:
         """End an unwanted answer where it stands: with an error only where nothing has been sent."""
         if self._begun:
-            self.finish([])
+            self.finish([], {})
         else:
             self.fail("cancelled", pb_utils.TritonError.CANCELLED)
 
-    def _send(self, ids: Sequence[int], *, final: bool) -> None:
-        """Send output_ids [1, 1, n] and sequence_length [1, 1], the batch dimension first."""
+    def _send(self, ids: Sequence[int], counts: Mapping[str, int], *, final: bool) -> None:
+        """Send output_ids [1, 1, n], sequence_length [1, 1] and each count [1, 1], the batch dimension first."""
         self._begun = True
-        output_ids = torch.tensor([[list(ids)]], dtype=torch.int32)
-        sequence_length = torch.tensor([[len(ids)]], dtype=torch.int32)
+        values = {"output_ids": [[list(ids)]], "sequence_length": [[len(ids)]]}
+        values |= {name: [[count]] for name, count in counts.items()}
         tensors = [
-            pb_utils.Tensor.from_dlpack("output_ids", output_ids),
-            pb_utils.Tensor.from_dlpack("sequence_length", sequence_length),
+            pb_utils.Tensor.from_dlpack(name, torch.tensor(value, dtype=torch.int32)) for name, value in values.items()
         ]
         self._ended = final
         self._sender.send(pb_utils.InferenceResponse(tensors), flags=_flags(final))

@@ -17,6 +17,7 @@ from answer import Answer
 from cancellation import stop
 from chat import ChatTokenizer
 from contract import BLS, STEPS
+from counts import Counts, ask
 from parameters import RequestError, refuse_unknown
 from steps import StepError, Tensors, answer_of, call, copy, ids_of, stream
 from token_bytes import TokenBytes
@@ -31,7 +32,9 @@ class TritonPythonModel:
     def initialize(self, args: dict[str, str]) -> None:
         parameters = json.loads(args["model_config"])["parameters"]
         folder = Path(args["model_repository"]) / parameters["tokenizer_dir"]["string_value"]
-        self.table = TokenBytes(ChatTokenizer.load(folder.resolve()).tokenizer)
+        tokenizer = ChatTokenizer.load(folder.resolve())
+        self.table = TokenBytes(tokenizer.tokenizer)
+        self.opens_text = tokenizer.has_template
         self.threads = ThreadPoolExecutor(REQUESTS_MAX, thread_name_prefix="request")
 
     def execute(self, requests: list[Any]) -> None:
@@ -64,26 +67,29 @@ class TritonPythonModel:
 
     def _answer(self, sender: Any, tensors: Tensors) -> None:
         preprocessing, engine, postprocessing = STEPS
-        tensors |= call(preprocessing, tensors)
+        tensors = ask(tensors) | call(preprocessing, tensors)
         in_pieces = bool(tensors.get("stream", False))
         tensors["stream"] = np.array([[True]])
         engine_id = str(uuid.uuid4())  # one of our own, because clients may choose equal ones
-        answer = Answer(self.table, _texts(tensors, "stop_words"), _number(tensors, "min_tokens", 0))
+        stop_words, tokens_min = _texts(tensors, "stop_words"), _number(tensors, "min_tokens", 0)
+        answer = Answer(self.table, stop_words, tokens_min, opens_text=self.opens_text)
+        counts = Counts()
         ids: list[int] = []
         sent = ended = cancelled = False
         for produced in stream(engine, tensors, engine_id):
             if ended:
                 continue  # a stopped answer is read to its end, because Triton keeps what nobody has read
+            counts.add(produced)
             ids += answer.add(ids_of(produced))
             if in_pieces and ids:
-                _send(sender, call(postprocessing, answer_of(ids)))
+                _send(sender, call(postprocessing, answer_of(ids)) | counts.take())
                 ids, sent = [], True
             cancelled = sender.is_cancelled()
             if ended := cancelled or answer.stopped:
                 stop(engine_id)
         ids += answer.finish()
-        if not cancelled and (ids or not sent):
-            _send(sender, call(postprocessing, answer_of(ids)))
+        if not cancelled and (ids or not sent or counts.is_owed()):
+            _send(sender, call(postprocessing, answer_of(ids)) | counts.take())
 
 
 def _check_beams(tensors: Tensors) -> None:
@@ -101,7 +107,7 @@ def _number(tensors: Tensors, name: str, default: int) -> int:
 
 
 def _send(sender: Any, tensors: Tensors) -> None:
-    outputs = [pb_utils.Tensor(tensor.name, tensors[tensor.name]) for tensor in BLS.outputs]
+    outputs = [pb_utils.Tensor(row.name, tensors[row.name]) for row in BLS.outputs if row.name in tensors]
     sender.send(pb_utils.InferenceResponse(outputs))
 
 
