@@ -82,7 +82,7 @@ class Engine:
             await asyncio.sleep(0)
             self.logger.record(_scheduler(), SimpleNamespace(
                 num_prompt_tokens=3 if place == 0 else 0, num_generation_tokens=1, num_preempted_reqs=0))  # fmt: skip
-            log_probs = [{token: SimpleNamespace(logprob=-0.5)}] if "logprobs" in sampling else None
+            log_probs = [{token: SimpleNamespace(logprob=-0.5)}] if sampling["logprobs"] is not None else None
             output = SimpleNamespace(token_ids=[token], logprobs=log_probs)
             finished = place + 1 == len(self.answers) and not self.fault and not self.endless
             yield SimpleNamespace(outputs=[output], metrics=metrics, finished=finished)

@@ -30,7 +30,8 @@ def core_of(running: Server) -> int:
     found, todo = [], [running.supervisor.pid]
     while todo:
         pid = todo.pop()
-        todo += [int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()]
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            todo += map(int, children.read_text().split())
         if "EngineCore" in Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace"):
             found.append(pid)
     (core,) = found

@@ -10,7 +10,7 @@ import pytest
 import stand_in_vllm
 from stand_in_vllm import ClientError, Record, Sender
 
-OWN = ("engine", "engine_metrics", "metric_families", "pace", "reply")
+OWN = ("engine", "engine_metrics", "facts", "metric_families", "pace", "reply")
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def engine(record, monkeypatch, tmp_path, byte_level):
     for name in OWN:
         monkeypatch.delitem(sys.modules, name, raising=False)
     module = importlib.import_module("engine")
-    tokenizer = SimpleNamespace(tokenizer=byte_level.tokenizer, eos_ids=frozenset({2}))
+    tokenizer = SimpleNamespace(tokenizer=byte_level.tokenizer, eos_ids=frozenset({2}), has_template=True)
     monkeypatch.setattr(module, "ChatTokenizer", SimpleNamespace(load=lambda folder: tokenizer))
     made = module.Engine(tmp_path, {}, "tensorrt_llm", "1")
     yield made
@@ -147,3 +147,19 @@ def test_a_request_that_the_engine_dies_with_is_told(engine, record, monkeypatch
     engine._llm.errored = True
 
     assert ended(ask(engine))[-1] == (("unavailable", "the engine has died; load the model again"), True)
+
+
+def test_log_probabilities_come_with_their_tokens_where_they_are_asked_for(engine, record):
+    sent = ended(ask(engine, streaming=[True], return_log_probs=[True]))
+
+    assert [response["output_log_probs"] for response, _ in sent] == [[[[-0.5]]]] * 3
+    assert [response["cum_log_probs"] for response, _ in sent] == [[[-0.5]], [[-1.0]], [[-1.5]]]
+    assert record.asked[0][0]["logprobs"] == 0
+
+
+def test_nobody_gets_log_probabilities_unasked(engine, record):
+    ((response, final),) = ended(ask(engine))
+
+    assert response.keys() == {"output_ids", "sequence_length"}
+    assert final
+    assert record.asked[0][0]["logprobs"] is None

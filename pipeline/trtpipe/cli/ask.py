@@ -12,7 +12,8 @@ from trtpipe.cli.common import Options, common
 from trtpipe.errors import ConfigError, ToolFailed, UsageFault
 
 if TYPE_CHECKING:
-    from trtpipe.triton_repo.exchange import Model, Options as Inputs
+    from trtpipe.triton_repo.exchange import Model
+    from trtpipe.triton_repo.exchange import Options as Inputs
 
 
 @click.command(short_help="Ask the served model.")

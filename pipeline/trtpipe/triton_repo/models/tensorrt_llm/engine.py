@@ -18,6 +18,7 @@ import triton_python_backend_utils as pb_utils
 from answer import Answer
 from chat import ChatTokenizer
 from engine_metrics import EngineMetrics
+from facts import Facts
 from generation import Generation, Limits
 from pace import Pace
 from reply import Reply
@@ -155,18 +156,18 @@ class Engine:
             opens_text=self._tokenizer.has_template,
         )
         collected: list[int] = []
-        uncounted = 0
+        facts = Facts(generation)
         async with aclosing(self._outputs(reply, generation)) as outputs:
             async for output in outputs:
-                new = [token for token in output.outputs[0].token_ids if token not in generation.end_ids]
+                new, log_probs = _new(output.outputs[0], generation.end_ids)
                 collected += answer.add(new)
-                uncounted += len(new)
+                facts.add(len(new), log_probs)
                 if answer.stopped:
                     break
                 if generation.streaming and collected and not output.finished:
-                    reply.send(collected, generation.counts(uncounted))
-                    collected, uncounted = [], 0
-        reply.finish([*collected, *answer.finish()], generation.counts(uncounted))
+                    reply.send(collected, facts.take())
+                    collected = []
+        reply.finish([*collected, *answer.finish()], facts.take())
 
     async def _outputs(self, reply: Reply, generation: Generation) -> AsyncGenerator[Any, None]:
         """Yield what vLLM makes of a request, and count it. Closing it aborts the request in the engine."""
@@ -201,6 +202,8 @@ class Engine:
             # vLLM makes ids of them again, in the middle of a text and after a space.
             bad_words=[self._table.written_text(word) for word in generation.bad_words],
             detokenize=False,
+            # 0: of the chosen tokens alone, by the model's own distribution, before temperature and penalties.
+            logprobs=0 if generation.log_probs else None,
             output_kind=RequestOutputKind.DELTA,
             **generation.sampling,
         )
@@ -224,6 +227,14 @@ class Engine:
             self._lost = True
             pb_utils.Logger.log_error(f"the engine has died with {len(self._active)} requests; unloading the model")
             threading.Thread(target=pb_utils.unload_model, args=(self._model,), daemon=True).start()
+
+
+def _new(output: Any, end_ids: frozenset[int]) -> tuple[list[int], list[float]]:
+    """Return the new ids without the ending one, and their log probabilities if there are any."""
+    places = [place for place, token in enumerate(output.token_ids) if token not in end_ids]
+    ids = [output.token_ids[place] for place in places]
+    found = output.logprobs
+    return ids, [found[place][token].logprob for place, token in zip(places, ids, strict=True)] if found else []
 
 
 def _break_off(task: asyncio.Task[None], reply: Reply) -> None:

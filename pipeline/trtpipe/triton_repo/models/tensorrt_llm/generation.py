@@ -26,8 +26,8 @@ class Generation:
 
     ``end_ids``: the tokens that end the answer. ``stop_words``: id sequences whose text ends it; ``bad_words``: those
     that never come. Before ``answer_tokens_min`` tokens neither an ending token nor a stop word ends it.
-    ``sampling``: keyword arguments of vLLM's SamplingParams. ``counts_prompt``, ``counts_answer``: what the client
-    wants to be told.
+    ``sampling``: keyword arguments of vLLM's SamplingParams. ``log_probs``, ``counts_prompt``, ``counts_answer``: what
+    the client wants to be told.
     """
 
     prompt_ids: list[int]
@@ -38,6 +38,7 @@ class Generation:
     bad_words: list[list[int]]
     streaming: bool
     sampling: dict[str, Any]
+    log_probs: bool
     counts_prompt: bool
     counts_answer: bool
 
@@ -67,6 +68,7 @@ def read(values: Values, limits: Limits) -> Generation:
         bad_words=_words("bad_words_list", values, limits),
         streaming=bool(_scalar(values, "streaming", False)),
         sampling=_sampling(values),
+        log_probs=bool(_scalar(values, "return_log_probs", False)),
         counts_prompt=bool(_scalar(values, "return_num_input_tokens", False)),
         counts_answer=bool(_scalar(values, "return_num_output_tokens", False)),
     )
