@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from trtpipe.triton_repo import repository
+from trtpipe.triton_repo import contract, repository
 
 
 class Sender:
@@ -37,7 +37,7 @@ def bls(monkeypatch, byte_level):
         monkeypatch.delitem(sys.modules, name)
     table = TokenBytes(byte_level.tokenizer)
     model = module.TritonPythonModel()
-    model.table, model.opens_text = table, True
+    model.table, model.opens_text, model.steps = table, True, contract.STEPS
 
     def called(step, given):
         return {"text_output": table.text(module.ids_of(given))} if step.model == "postprocessing" else {}

@@ -163,3 +163,10 @@ def test_nobody_gets_log_probabilities_unasked(engine, record):
     assert response.keys() == {"output_ids", "sequence_length"}
     assert final
     assert record.asked[0][0]["logprobs"] is None
+
+
+def test_a_guide_reaches_vllm(engine, record):
+    ended(ask(engine, guide_bytes=list(b"regex\n[0-9]+")))
+    ended(ask(engine))
+
+    assert [sampling["structured_outputs"] for sampling, _ in record.asked] == [{"regex": "[0-9]+"}, None]

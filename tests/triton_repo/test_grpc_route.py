@@ -90,7 +90,7 @@ def test_inputs_keep_their_type_and_have_a_batch_dimension():
 
 
 def test_every_type_of_the_contract_can_be_sent():
-    assert {tensor.type for tensor in contract.ENSEMBLE.inputs} <= set(grpc_messages.TYPES)
+    assert {tensor.type for tensor in contract.GUIDED_ENSEMBLE.inputs} <= set(grpc_messages.TYPES)
 
 
 def test_what_is_no_tensor_is_left_to_the_server_to_refuse():

@@ -220,3 +220,28 @@ STEPS = (
         outputs={"OUTPUT": "text_output"},
     ),
 )
+
+# What the local engine takes more: what an answer must look like. TensorRT-LLM's engine has it as two texts, which
+# vLLM's environment can't get from Triton; so preprocessing hands them over as the numbers of their bytes.
+GUIDES = {"GUIDE_TYPE": "guided_decoding_guide_type", "GUIDE": "guided_decoding_guide"}
+GUIDED_PREPROCESSING = replace(
+    PREPROCESSING,
+    inputs=(*PREPROCESSING.inputs, *(Tensor(name, "STRING", (1,), optional=True) for name in GUIDES)),
+    outputs=(*PREPROCESSING.outputs, Tensor("GUIDE_BYTES", "INT32", (-1,))),
+)
+GUIDED_ENGINE = replace(
+    ENGINE, inputs=(*ENGINE.inputs, Tensor("guide_bytes", "INT32", (-1,), optional=True, ragged=True))
+)
+GUIDED_ENSEMBLE = replace(
+    ENSEMBLE,
+    inputs=(
+        *ENSEMBLE.inputs,
+        *(Tensor(name, "STRING", (1,), optional=True, ragged=True) for name in GUIDES.values()),
+    ),
+)
+GUIDED_BLS = replace(BLS, inputs=(*BLS.inputs, *(_parameter(name, "STRING") for name in GUIDES.values())))
+GUIDED_STEPS = (
+    replace(STEPS[0], inputs=STEPS[0].inputs | GUIDES, outputs=STEPS[0].outputs | {"GUIDE_BYTES": "_GUIDE_BYTES"}),
+    replace(STEPS[1], inputs=STEPS[1].inputs | {"guide_bytes": "_GUIDE_BYTES"}),
+    STEPS[2],
+)

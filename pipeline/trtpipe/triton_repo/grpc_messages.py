@@ -35,7 +35,7 @@ OPTIONS = (
 
 def request(model: str, inputs: dict[str, Any], request_id: str = "") -> messages.ModelInferRequest:
     """Return the message for one request. What is no tensor goes as a parameter, as over HTTP, and is refused."""
-    rows = contract.ENGINE if model == contract.ENGINE.name else contract.ENSEMBLE
+    rows = contract.ENGINE if model == contract.ENGINE.name else contract.GUIDED_ENSEMBLE
     tensors = {tensor.name: tensor for tensor in rows.inputs}
     built = messages.ModelInferRequest(model_name=model, id=request_id)
     for name, value in inputs.items():

@@ -25,7 +25,7 @@ from reply import Reply
 from token_bytes import TokenBytes
 from vllm import AsyncEngineArgs, SamplingParams
 from vllm.exceptions import VLLMClientError
-from vllm.sampling_params import RequestOutputKind
+from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 from vllm.v1.engine.async_llm import AsyncLLM
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 # As TensorRT-LLM's cancellation_check_period_ms and stats_check_period_ms.
 WATCH_PERIOD_S = 0.1
 DRAIN_S = 10.0
+# TensorRT-LLM's own. Left to vLLM, each request would choose, but an engine keeps the backend of its first one.
+GUIDED = {"backend": "xgrammar"}
 
 
 class Engine:
@@ -43,7 +45,7 @@ class Engine:
     def __init__(self, folder: Path, arguments: dict[str, Any], model: str, version: str) -> None:
         """Load the engine. Raises TritonModelException with vLLM's reason."""
         self._model = model
-        self._arguments = AsyncEngineArgs(model=str(folder), **arguments)
+        self._arguments = AsyncEngineArgs(model=str(folder), structured_outputs_config=GUIDED, **arguments)
         self._tokenizer = ChatTokenizer.load(folder)
         self._table = TokenBytes(self._tokenizer.tokenizer)
         self._metrics = EngineMetrics(model, version)
@@ -204,6 +206,7 @@ class Engine:
             detokenize=False,
             # 0: of the chosen tokens alone, by the model's own distribution, before temperature and penalties.
             logprobs=0 if generation.log_probs else None,
+            structured_outputs=StructuredOutputsParams(**generation.guide) if generation.guide else None,
             output_kind=RequestOutputKind.DELTA,
             **generation.sampling,
         )

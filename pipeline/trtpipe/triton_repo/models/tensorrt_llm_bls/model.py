@@ -16,7 +16,7 @@ import triton_python_backend_utils as pb_utils
 from answer import Answer
 from cancellation import stop
 from chat import ChatTokenizer
-from contract import BLS, STEPS
+from contract import BLS, GUIDED_BLS, GUIDED_STEPS, GUIDES, STEPS
 from counts import Counts, ask
 from log_probs import LogProbs
 from parameters import RequestError, refuse_unknown
@@ -31,8 +31,12 @@ class TritonPythonModel:
     """What Triton's Python backend calls."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        parameters = json.loads(args["model_config"])["parameters"]
-        folder = Path(args["model_repository"]) / parameters["tokenizer_dir"]["string_value"]
+        config = json.loads(args["model_config"])
+        folder = Path(args["model_repository"]) / config["parameters"]["tokenizer_dir"]["string_value"]
+        # The config tells which of the two kinds of engine is behind it.
+        guided = GUIDES["GUIDE"] in [tensor["name"] for tensor in config["input"]]
+        self.inputs = [tensor.name for tensor in (GUIDED_BLS if guided else BLS).inputs]
+        self.steps = GUIDED_STEPS if guided else STEPS
         tokenizer = ChatTokenizer.load(folder.resolve())
         self.table = TokenBytes(tokenizer.tokenizer)
         self.opens_text = tokenizer.has_template
@@ -43,7 +47,7 @@ class TritonPythonModel:
             sender = request.get_response_sender()
             try:
                 refuse_unknown(json.loads(request.parameters() or "{}"))
-                tensors = copy(request, [tensor.name for tensor in BLS.inputs])
+                tensors = copy(request, self.inputs)
                 _check_beams(tensors)
             except Exception as fault:  # a request that gets no answer would hang its client for ever
                 refused = isinstance(fault, RequestError)
@@ -69,7 +73,7 @@ class TritonPythonModel:
             sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
     def _answer(self, sender: Any, tensors: Tensors, engine_id: str) -> None:
-        preprocessing, engine, postprocessing = STEPS
+        preprocessing, engine, postprocessing = self.steps
         tensors = ask(tensors) | call(preprocessing, tensors)
         in_pieces = bool(tensors.get("stream", False))
         tensors["stream"] = np.array([[True]])
