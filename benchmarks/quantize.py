@@ -27,7 +27,7 @@ import fixed_case
 import torch
 
 from trtpipe.core import environment
-from trtpipe.quantization import device, worker
+from trtpipe.quantization import device, scales, worker
 
 RESULTS = Path(__file__).parent / "results"
 HERE = Path(__file__).parent
@@ -98,10 +98,14 @@ def quantize(
 def quality(options: argparse.Namespace) -> None:
     table = Table(f"quality-{options.name}")
     original = fixed_case.open_model(options.model)
-    ids = fixed_case.rows("calib", 0, options.rows)
+    ids = fixed_case.rows("calib", options.first, options.first + options.rows)
+    tried = ""
+    if options.rows_searched:
+        scales.ROWS_SEARCHED = options.rows_searched
+        tried = f", {options.rows_searched} rows searched, calibration rows from {options.first}"
     judged = fixed_case.rows("eval", 0, 40) if options.final else fixed_case.rows("calib", 112, 124)
     for step in options.steps or STEPS:
-        row = f"{step}, {options.rows} x 512"
+        row = f"{step}, {options.rows} x 512{tried}"
         if row in table:
             continue
         with tempfile.TemporaryDirectory() as scratch:
@@ -186,6 +190,8 @@ def main() -> None:
         if command is quality:
             sub.add_argument("--final", action="store_true", help="score on eval.npy instead of rows 112-123 of calib")
             sub.add_argument("--steps", nargs="*", choices=STEPS)
+            sub.add_argument("--first", type=int, default=0, help="first calibration row")
+            sub.add_argument("--rows-searched", type=int, help="rows of a weight that candidates are compared on")
         if command is speed:
             sub.add_argument("--peer", type=Path, required=True)
             sub.add_argument("--times", type=int, default=3)

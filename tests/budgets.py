@@ -30,6 +30,7 @@ BUDGETS_S = {
     "tests/e2e/test_chain.py": 600.0,
     "tests/e2e/test_faults.py": 270.0,
     "tests/e2e/test_front.py": 120.0,
+    "tests/e2e/test_mixed.py": 60.0,
     "tests/e2e/test_routes.py": 200.0,
     "tests/e2e/test_serving.py": 200.0,
     "tests/e2e/test_stop.py": 120.0,

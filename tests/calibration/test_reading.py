@@ -15,6 +15,7 @@ from calibration.read_logs import log_of, problems, read
 from calibration.tiny import write_log
 from trtpipe.calibration import chunks
 from trtpipe.calibration.row import Message, Row, rank
+from trtpipe.errors import ConfigError
 
 
 def contents(*paths: Path) -> list[str]:
@@ -137,6 +138,13 @@ def test_csv_records_with_line_ends_commas_and_json(tmp_path: Path) -> None:
     assert found.blank_lines == found.boms_removed == 1
     (bad,) = found.bad
     assert (bad.what, bad.where) == ("2 cell(s), but the header has 4", f"{tmp_path / 'log.csv'}:6")
+
+
+def test_a_csv_column_named_twice_is_refused(tmp_path: Path) -> None:
+    path = write_log(tmp_path, b"\nprompt,segment,prompt\na,b,c\n", "log.csv")
+    with pytest.raises(ConfigError, match="the header names `prompt` more than once") as caught:
+        read(path)
+    assert caught.value.where == f"{path}: line 2"
 
 
 def test_a_foreign_byte_in_csv_spoils_its_record_only(tmp_path: Path) -> None:

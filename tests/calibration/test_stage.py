@@ -217,7 +217,11 @@ def test_what_can_not_be_used_is_refused(tmp_path: Path) -> None:
     ("settings", "said"),
     [
         ({"template": None}, "the tokenizer has no chat template"),
-        ({"template": "{{ raise_exception('no') }}"}, "the chat template refuses the row"),
+        ({"template": "{{ raise_exception('no') }}"}, "the chat template fails on a single user's message"),
+        (
+            {"template": "{{ raise_exception('no') if 'question' in messages[0].content }}"},
+            "the chat template refuses the row",
+        ),
         ({"template": "{% if %}"}, "error in line 1"),
         ({"eos_token": None, "pad_token": "</s>"}, "no token that ends an answer"),
     ],

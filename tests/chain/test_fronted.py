@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from calibration.tiny import model_folder
+from served_engines import LOCAL
 from trtpipe.chain import fronted
 from trtpipe.config.load import workspace
 from trtpipe.core.artifacts import Artifact
 from trtpipe.errors import ConfigError
 from trtpipe.front.settings import Served
+from trtpipe.triton_repo import configs, pbtxt
 from workspaces import write_config
 
 
@@ -32,12 +34,25 @@ def release(tmp_path: Path) -> Artifact:
     model_folder(folder / "engine")
     (folder / "engine" / "engine.json").write_text(json.dumps({"arguments": {"max_model_len": 2048}}))
     (folder / "record.json").write_text("{}")
+    config = folder / "model_repository/tensorrt_llm_bls/config.pbtxt"
+    config.parent.mkdir(parents=True)
+    config.write_text(pbtxt.render(configs.build(LOCAL)["tensorrt_llm_bls"]))
     return Release(folder)  # type: ignore[return-value]
 
 
 def served(release: Artifact, folder: Path, *overrides: str, key: str | None = None) -> Served:
     write_config(folder)
     return fronted.served(workspace(folder / "trtpipe.yaml", overrides), release, "http://127.0.0.1:8000", key)
+
+
+def test_a_release_that_does_not_count_tokens_is_refused_before_its_first_request(
+    release: Artifact, tmp_path: Path
+) -> None:
+    config = release.path / "model_repository/tensorrt_llm_bls/config.pbtxt"
+    config.write_text(config.read_text().replace("return_num_output_tokens", "other"))
+
+    with pytest.raises(ConfigError, match=r"has no num_output_tokens;"):
+        served(release, tmp_path)
 
 
 def test_limits_come_from_engine_and_config(release: Artifact, tmp_path: Path) -> None:

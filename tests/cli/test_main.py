@@ -67,6 +67,7 @@ def test_the_config_may_come_from_the_environment(folder: Path) -> None:
         (["validat"], 2, "error: No such command 'validat'"),
         (["validate", "--no"], 2, "error: No such option"),
         (["validate", "--set", "seed"], 2, "error: not of the form path=value: seed"),
+        (["validate", "--set", "prompts..seed=1"], 2, "error: not of the form path=value: prompts..seed=1"),
         (["validate", "-c", "no.yaml"], 3, "error: the file does not exist"),
         (["validate", "--set", "prompts.seed=-1"], 3, "error: `prompts.seed`: Input should be greater"),
         (["promote"], 3, "error: there is no release yet"),

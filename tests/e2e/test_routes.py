@@ -24,6 +24,7 @@ from workspaces import trtpipe
 pytestmark = pytest.mark.e2e
 
 PROMPT = "Name three things that a delivery note must say. \u8bf7\u7528\u4e2d\u6587\u56de\u7b54\u3002"
+IDS = [1, 504, 338]
 ENDLESS_TOKENS = 1500  # most of a minute
 ROUTES = list(product(exchange.MODELS, ("http", "grpc"), (False, True)))
 
@@ -98,16 +99,52 @@ def test_giving_up_on_a_unary_grpc_request_of_bls_frees_the_engine(settled: Metr
 
 
 def test_cancelling_a_grpc_stream_of_the_engine_itself_frees_it(settled: Metrics, running: Server) -> None:
-    request = messages.ModelInferRequest(model_name="tensorrt_llm")
-    inputs = {"input_ids": [1, 504, 338], "input_lengths": [3], "request_output_len": [ENDLESS_TOKENS], "end_id": [-1]}
-    for name, values in inputs.items():
-        request.inputs.add(name=name, datatype="INT32", shape=[1, len(values)]).contents.int_contents.extend(values)
-    request.inputs.add(name="streaming", datatype="BOOL", shape=[1, 1]).contents.bool_contents.append(True)
-    address = url(running, "grpc").removeprefix(grpc_messages.SCHEME)
-    with freed_early(settled), grpc.insecure_channel(address) as channel:
-        call = GRPCInferenceServiceStub(channel).ModelStreamInfer(iter([request]), timeout=60)
+    request = engine_request(request_output_len=ENDLESS_TOKENS, end_id=-1, streaming=True)
+    with freed_early(settled), engine_call(running, request) as call:
         next(call)
         call.cancel()
+
+
+def engine_request(**inputs: Any) -> messages.ModelInferRequest:
+    return grpc_messages.request("tensorrt_llm", {"input_ids": IDS, "input_lengths": len(IDS), **inputs})
+
+
+@contextmanager
+def engine_call(running: Server, request: messages.ModelInferRequest) -> Iterator[Any]:
+    address = url(running, "grpc").removeprefix(grpc_messages.SCHEME)
+    with grpc.insecure_channel(address) as channel:
+        yield GRPCInferenceServiceStub(channel).ModelStreamInfer(iter([request]), timeout=60)
+
+
+def test_ids_for_the_engine_itself_need_their_batch_dimension(settled: Metrics, running: Server) -> None:
+    request = engine_request(request_output_len=2)
+    with engine_call(running, request) as call:
+        assert not next(call).error_message
+    request.inputs[0].ClearField("shape")
+    request.inputs[0].shape.append(len(IDS))
+    with engine_call(running, request) as call:
+        assert "input_ids" in next(call).error_message
+
+
+def test_an_answer_ends_at_its_ending_token_and_is_counted_up_to_it(settled: Metrics, running: Server) -> None:
+    """Whichever token is named: here one that comes somewhere in the middle of a long answer."""
+
+    def answer(**inputs: Any) -> dict[str, Any]:
+        asked = {"input_ids": IDS, "input_lengths": len(IDS), "request_output_len": 200, **inputs}
+        response = httpx.post(
+            f"{running.addresses.http_url}/v2/models/tensorrt_llm/generate", json=asked, timeout=120, trust_env=False
+        )
+        found: dict[str, Any] = response.json()
+        return found
+
+    answer(end_id=-1)  # so that both find the same part of the prompt in the cache
+    whole = answer(end_id=-1)["output_ids"]
+    place = next(place for place, token in enumerate(whole) if place >= 20 and token not in whole[:place])
+    ended = answer(end_id=whole[place], return_num_output_tokens=True)
+
+    assert len(whole) == 200
+    assert ended["output_ids"] == whole[:place]
+    assert ended["sequence_length"] == ended["num_output_tokens"] == place
 
 
 @pytest.mark.parametrize("stream", [False, True])

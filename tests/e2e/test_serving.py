@@ -16,7 +16,7 @@ from trtpipe.core.chat import ChatTokenizer
 from trtpipe.core.store import Store
 from trtpipe.errors import ToolFailed
 from trtpipe.release.current import require_current
-from trtpipe.triton_repo import client
+from trtpipe.triton_repo import client, exchange
 
 pytestmark = pytest.mark.e2e
 
@@ -119,9 +119,12 @@ def test_an_over_long_prompt_is_refused_in_words(server: str, stream: bool) -> N
     ("options", "words"),
     [({"beam_width": 4}, "beam_width is 4"), ({"top_kk": 4}, "top_kk"), ({"temperature": -1.0}, "temperature is -1")],
 )
-def test_what_is_not_served_is_refused_by_name(server: str, options: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize("model", exchange.MODELS)
+def test_what_is_not_served_is_refused_by_name(
+    server: str, model: exchange.Model, options: dict[str, Any], words: str
+) -> None:
     with pytest.raises(ToolFailed, match=f"400: .*{words}"):
-        client.ask(server, QUESTION, max_tokens=4, options=options)
+        client.ask(server, QUESTION, max_tokens=4, model=model, options=options)
 
 
 def test_a_text_for_the_engine_is_refused_in_words(server: str) -> None:

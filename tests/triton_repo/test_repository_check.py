@@ -51,7 +51,7 @@ def test_generated_repositories_are_in_order(tmp_path, kind):
 
 
 def test_placeholders_in_fields_of_any_kind_are_all_named(repository):
-    """Case O-35: in numbers and types, where Triton can't even parse the file; case O-36: in texts it needs."""
+    """In numbers and types, where Triton can't even parse the file, and in texts it needs."""
     edit(repository, "tensorrt_llm", "max_batch_size: 64", "max_batch_size: ${triton_max_batch_size}")
     edit(repository, "tensorrt_llm", 'backend: "tensorrtllm"', 'backend: "${triton_backend}"')
     edit(repository, "tensorrt_llm", "decoupled: true", "decoupled: ${decoupled_mode}")
@@ -92,7 +92,7 @@ def test_a_missing_parameter_is_named(repository, key):
 
 
 def test_a_parameter_that_nothing_reads_is_an_error(repository):
-    """Case O-37: the value would have no effect, without a word."""
+    """The value would have no effect, without a word."""
     edit(repository, "tensorrt_llm", "kv_cache_free_gpu_mem_fraction", "kv_cache_free_gpu_memory_fraction")
 
     where = line_of(repository, "tensorrt_llm", "memory_fraction")
@@ -123,7 +123,6 @@ def test_values_that_the_backend_can_not_read_are_named(repository, key, value):
 
 @pytest.mark.parametrize(("backend", "accepted"), [("tensorrtllm", True), ("python", False)])
 def test_a_list_of_windows_is_for_the_backend_that_takes_one(repository, backend, accepted):
-    """Case O-39."""
     window = 'parameters { key: "max_attention_window_size" value { string_value: "8192,4096" } }\n'
     edit(repository, "tensorrt_llm", "parameters {", window + "parameters {")
     edit(repository, "tensorrt_llm", 'backend: "tensorrtllm"', f'backend: "{backend}"')

@@ -146,7 +146,7 @@ class Log:
             elif not cells:
                 batch.blank_lines += 1
             elif header is None:
-                header = cells
+                header = strict.header(cells, f"line {number}")
             else:
                 row_id, where = self._place(file, number)
                 document = strict.cells_document(header, cells, where)

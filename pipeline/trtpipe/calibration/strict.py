@@ -18,6 +18,7 @@ from trtpipe.calibration.chunks import RECORD_BYTES_MAX
 from trtpipe.calibration.messages import Fault, plain_text, text
 from trtpipe.calibration.row import Row
 from trtpipe.calibration.shapes import SHAPES, detect
+from trtpipe.errors import ConfigError
 
 # CSV cells are texts; these columns hold JSON.
 JSON_COLUMNS = ("messages", "conversations", "tools", "inputs", "outputs")
@@ -114,6 +115,18 @@ def csv_records(content: bytes, where: str, line: int, offset: int) -> Iterator[
             continue
         record = content[starts[before] : starts[records.line_num]]
         yield line + before, undecodable(record, where, line + before, offset + starts[before]) or cells
+
+
+def header(cells: list[str], where: str) -> list[str]:
+    """Return the names of a CSV file's columns. Raises ConfigError for one that stands twice."""
+    repeated = sorted({name for name in cells if cells.count(name) > 1})
+    if repeated:
+        raise ConfigError(
+            f"the header names {', '.join(f'`{name}`' for name in repeated)} more than once",
+            where=where,
+            fix="give each column a name of its own",
+        )
+    return cells
 
 
 def cells_document(header: list[str], cells: list[str], where: str) -> dict[str, Any] | Bad:

@@ -26,6 +26,14 @@ def load(model: Path, date: str) -> ChatTokenizer:
             where=str(model / "tokenizer_config.json"),
             fix="add `chat_template`, or a chat_template.jinja, to the model folder",
         )
+    try:
+        tokenizer.render([{"role": "user", "content": "Hello"}])
+    except ChatError as fault:
+        raise ConfigError(
+            f"the chat template fails on a single user's message: {fault}",
+            where=str(model),
+            fix="correct the model folder's chat template; no row of the log is at fault",
+        ) from None
     return tokenizer
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from trtpipe.core.chat import ChatTokenizer
 from trtpipe.errors import ConfigError
 from trtpipe.front.settings import Limits, Served
+from trtpipe.triton_repo import contract
 
 if TYPE_CHECKING:
     from trtpipe.config.load import Workspace
@@ -19,7 +20,10 @@ API_KEY = "TRTPIPE_API_KEY"
 
 
 def served(space: Workspace, release: Artifact, triton_url: str, api_key: str | None) -> Served:
-    """Build it. ``api_key``: of the environment. Raises ConfigError where an open address would have no key."""
+    """Build it. ``api_key``: of the environment.
+
+    Raises ConfigError where an open address would have no key, or the release can't count tokens.
+    """
     serving = space.config.serving
     if not api_key and not _is_local(serving.front_host):
         raise ConfigError(
@@ -27,6 +31,7 @@ def served(space: Workspace, release: Artifact, triton_url: str, api_key: str | 
             where="serving.front_host",
             fix=f"set the environment variable {API_KEY}, or listen on 127.0.0.1",
         )
+    _require_counts(release.path / "model_repository" / contract.BLS.name / "config.pbtxt")
     engine = release.path / "engine"
     arguments = json.loads((engine / "engine.json").read_text("utf-8"))["arguments"]
     front = serving.front
@@ -45,6 +50,17 @@ def served(space: Workspace, release: Artifact, triton_url: str, api_key: str | 
         ),
         api_key=api_key or None,
     )
+
+
+def _require_counts(config: Path) -> None:
+    """Raise ConfigError where a release would refuse each of the front's requests for what it asks to be told."""
+    text = config.read_text(encoding="utf-8")
+    if missing := [row.name for row in contract.COUNTS if f'"return_{row.name}"' not in text]:
+        raise ConfigError(
+            f"the release does not count tokens: it has no {', '.join(missing)}; an earlier trtpipe packaged it",
+            where=str(config),
+            fix="`trtpipe run` packages it anew; `trtpipe serve --no-front` serves it as it is",
+        )
 
 
 def _is_local(host: str) -> bool:

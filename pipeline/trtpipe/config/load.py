@@ -94,7 +94,7 @@ class _Setting:
 
 def _setting(override: str) -> _Setting:
     name, separator, value = override.partition("=")
-    if not separator or not name:
+    if not separator or not all(name.split(".")):
         raise UsageFault(
             f"not of the form path=value: {override}",
             where="--set",

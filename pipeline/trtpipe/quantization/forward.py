@@ -57,26 +57,35 @@ def _batch(rows: list[list[int]], length: int, device: torch.device) -> Batch:
     return Batch(ids.to(device), mask.to(device))
 
 
+def discard(batch: int, states: torch.Tensor) -> torch.Tensor:
+    """Keep nothing of a batch's outputs: only the watcher's view of the pass is wanted."""
+    return states.new_empty(0)
+
+
 def forward(
     layer: torch.nn.Module,
     hidden: list[Batch],
     arguments: Callable[[torch.Tensor], dict[str, Any]],
     watcher: Watcher | None = None,
+    put: Callable[[int, torch.Tensor], torch.Tensor] | None = None,
 ) -> list[Batch]:
     """Return the layer's outputs as the next layer's inputs. ``arguments``: `DecoderStack.arguments` of the layer.
 
-    There are none where the watcher has seen enough before they were computed.
+    ``put`` stores the outputs of a batch and returns what stands for them. There are none where the watcher has seen
+    enough before they were computed.
     """
     outputs = []
     with torch.inference_mode():
-        for batch in hidden:
+        for number, batch in enumerate(hidden):
+            inputs = batch.inputs.to(batch.mask.device)
             if watcher is not None:
                 watcher.mask = batch.mask
             try:
-                output = layer(batch.inputs, **arguments(batch.inputs))
+                output = layer(inputs, **arguments(inputs))
             except Enough:
                 continue
-            outputs.append(replace(batch, inputs=output[0] if isinstance(output, tuple) else output))
+            states = output[0] if isinstance(output, tuple) else output
+            outputs.append(replace(batch, inputs=states if put is None else put(number, states)))
     return outputs
 
 

@@ -26,16 +26,24 @@ PROCESS_BYTES = 700 << 20
 
 @dataclass(frozen=True)
 class Need:
-    """Bytes at the peak, by what takes them; ``activations`` grow with the calibration tokens, the rest does not."""
+    """Bytes at the peak, by what takes them.
+
+    ``activations`` grow with the calibration tokens, the rest does not; they alone can do without memory.
+    """
 
     layer: int
     statistics: int
-    activations: int
+    batch: int
     process: int
+    activations: int
+
+    @property
+    def least(self) -> int:
+        return self.layer + self.statistics + self.batch + self.process
 
     @property
     def total(self) -> int:
-        return self.layer + self.statistics + self.activations + self.process
+        return self.least + self.activations
 
     def __str__(self) -> str:
         parts = {"one layer": self.layer, "its statistics": self.statistics, "activations": self.activations}
@@ -56,29 +64,26 @@ def need(
     weights = {group.name: sum(elements[f"{name}.weight"] for name in group.linears) for group in groups}
     kept = sum(4 * width**2 * (BLOCK_ROWS + 1) // (2 * BLOCK_ROWS) for width in widths.values())
     rounding = max(ROUNDING_BYTES * weights[name] + GRAM_COPIES * 4 * width**2 for name, width in widths.items())
-    batch = 3 * max(widths.values()) * min(tokens, TOKENS_PER_BATCH[compute.device.type])
     return Need(
         layer=sum(elements.values()) * (size + 4),
         statistics=kept + rounding,
-        activations=size * (2 * tokens * hidden + batch),
+        batch=size * 3 * max(widths.values()) * min(tokens, TOKENS_PER_BATCH[compute.device.type]),
         process=PROCESS_BYTES if compute.device.type == "cpu" else 0,
+        activations=size * 2 * tokens * hidden,
     )
 
 
-def require(found: Need, free: int, tokens: int, compute: Compute) -> str:
-    """Return need and free memory in words. Raises EnvironmentUnfit where it would not fit, with what would."""
+def require(found: Need, free: int, compute: Compute) -> str:
+    """Return need and free memory in words. Raises EnvironmentUnfit where not even one layer fits."""
     kind = "RAM" if compute.device.type == "cpu" else "GPU memory"
     text = f"about {found.total / GIB:.1f} GiB of {kind} needed ({found}), {free / GIB:.1f} GiB free"
-    if found.total <= free:
-        return text
-    fitting = int(tokens * (free - found.total + found.activations) / found.activations)
-    raise EnvironmentUnfit(
-        f"quantizing would run out of {kind}: {text}",
-        where="the largest decoder layer and the calibration set",
-        fix=f"about {fitting:,} calibration tokens would fit instead of {tokens:,}: lower prompts.calibration_prompts"
-        if fitting > 0
-        else f"a machine with more {kind}; the calibration set is not what takes it",
-    )
+    if found.least > free:
+        raise EnvironmentUnfit(
+            f"quantizing would run out of {kind}: {text}",
+            where="the largest decoder layer",
+            fix=f"a machine with {found.least / GIB:.1f} GiB of free {kind}; fewer calibration tokens change nothing",
+        )
+    return text if found.total <= free else f"{text}: activations are read from disk for each layer, which is slower"
 
 
 def free_bytes(compute: Compute) -> int:
