@@ -116,6 +116,7 @@ def modules(record: Record) -> dict[str, Any]:
     return {
         "triton_python_backend_utils": _backend(record),
         "vllm": _module("vllm", AsyncEngineArgs=dict, SamplingParams=dict),
+        "vllm.config": _module("vllm.config", StructuredOutputsConfig=dict),
         "vllm.exceptions": _module("vllm.exceptions", VLLMClientError=ClientError),
         "vllm.sampling_params": _module(
             "vllm.sampling_params", RequestOutputKind=SimpleNamespace(DELTA="delta"), StructuredOutputsParams=dict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -53,9 +54,8 @@ def test_a_streamed_answer_keeps_a_pattern_and_others_are_free(running: Server) 
     options = guided("regex", "[0-9]{2}-[a-c]")
     text = client.ask(url(running, "http"), PROMPT, max_tokens=20, stream=True, options=options).text
 
-    assert len(text) == 4 or text[2:3] == "-"
-    assert text[:2].isdecimal()
-    assert client.ask(url(running, "http"), PROMPT, max_tokens=8).text[:2].isdecimal() is False
+    assert re.fullmatch("[0-9]{2}-[a-c]", text)
+    assert not client.ask(url(running, "http"), PROMPT, max_tokens=8).text[:2].isdecimal()
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_log_probabilities_are_equal_by_every_way(settled: Metrics, running: Ser
     assert all(value <= 0 for value in first)
     assert math.exp(max(first)) > 0.5, "a small model is sure of some token of a count"
     for other in others:
-        assert other == pytest.approx(first, abs=1e-5)
+        assert other == pytest.approx(first, abs=1e-3)
 
 
 def test_a_greedy_token_is_likelier_than_one_sampled_hot(settled: Metrics, running: Server) -> None:

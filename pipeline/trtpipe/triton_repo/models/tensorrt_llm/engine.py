@@ -24,6 +24,7 @@ from pace import Pace
 from reply import Reply
 from token_bytes import TokenBytes
 from vllm import AsyncEngineArgs, SamplingParams
+from vllm.config import StructuredOutputsConfig
 from vllm.exceptions import VLLMClientError
 from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 from vllm.v1.engine.async_llm import AsyncLLM
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 WATCH_PERIOD_S = 0.1
 DRAIN_S = 10.0
 # TensorRT-LLM's own. Left to vLLM, each request would choose, but an engine keeps the backend of its first one.
-GUIDED = {"backend": "xgrammar"}
+GUIDED_BY = "xgrammar"
 
 
 class Engine:
@@ -45,7 +46,9 @@ class Engine:
     def __init__(self, folder: Path, arguments: dict[str, Any], model: str, version: str) -> None:
         """Load the engine. Raises TritonModelException with vLLM's reason."""
         self._model = model
-        self._arguments = AsyncEngineArgs(model=str(folder), structured_outputs_config=GUIDED, **arguments)
+        self._arguments = AsyncEngineArgs(
+            model=str(folder), structured_outputs_config=StructuredOutputsConfig(backend=GUIDED_BY), **arguments
+        )
         self._tokenizer = ChatTokenizer.load(folder)
         self._table = TokenBytes(self._tokenizer.tokenizer)
         self._metrics = EngineMetrics(model, version)
