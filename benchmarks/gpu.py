@@ -21,7 +21,7 @@ from statistics import median
 from typing import Any
 from unittest import mock
 
-import kernels
+import gpu_kernels
 import torch
 from safetensors.torch import save_file
 from transformers import Qwen2Config
@@ -252,7 +252,7 @@ def main() -> None:
     parser.add_argument("--peer", action="store_true")
     parser.add_argument("--trace", action="store_true", help="print what the GPU spends its time on, and stop")
     options = parser.parse_args()
-    kernels.check()
+    gpu_kernels.check()
     if options.trace:
         trace(options.shape, options.layers, options.rows, options.recipe)
         return

@@ -128,7 +128,7 @@ class Bare:
 
 
 def full(url: str, asked: list[Messages]) -> float:
-    """Stream all answers through the ensemble; the first round also proves that each has all of its tokens."""
+    """Stream all answers through the ensemble; return the seconds until the last has ended."""
 
     async def run() -> float:
         async with AsyncClient(url, model="ensemble") as client:
@@ -143,6 +143,8 @@ def full(url: str, asked: list[Messages]) -> float:
 
 
 def count_tokens(url: str, messages: Messages) -> int:
+    """Return how many tokens the engine has made for an answer that is asked for as in ``full``."""
+
     async def run() -> int:
         async with (
             AsyncClient(url, model="ensemble") as client,
@@ -179,6 +181,53 @@ def measure(ways: dict[str, Callable[[], float]], meters: dict[str, Callable[[],
     return seconds
 
 
+def compare(running: triton.Server, engine: Path, rounds: int) -> dict[str, Any]:
+    """Measure the routes of a running server and the same engine without it."""
+    started_with = json.loads((engine / "engine.json").read_text("utf-8"))
+    asked = prompts(ChatTokenizer.load(engine))
+    messages, ids = [row[0] for row in asked], [row[1] for row in asked]
+    tokens = len(asked) * ANSWER_TOKENS
+    addresses = running.addresses
+    urls = {"http": addresses.http_url, "grpc": f"grpc://{addresses.host}:{addresses.grpc_port}"}
+    counted = count_tokens(urls["http"], messages[0])
+    assert counted == ANSWER_TOKENS, counted
+    bare = Bare(engine, started_with, ids)
+    processor: dict[str, dict[str, float]] = defaultdict(dict)
+    ways = {BARE: bare} | {name: lambda url=url: full(url, messages) for name, url in urls.items()}
+    roots = {BARE: bare.process.pid} | dict.fromkeys(urls, running.supervisor.pid)
+    meters = {name: lambda name=name: spent(roots[name], processor[name]) for name in ways}
+    try:
+        seconds = measure(ways, meters, rounds)
+    finally:
+        bare.close()
+    return {
+        "clients": CLIENTS,
+        "requests_a_round": len(asked),
+        "answer_tokens_a_round": tokens,
+        "prompt_tokens_median": median(map(len, ids)),
+        "rounds": rounds,
+        "median_tokens_per_s": {name: round(tokens / median(each), 1) for name, each in seconds.items()},
+        "ratio_to_bare_engine": {
+            name: {
+                "ratio_of_medians": round(median(seconds[BARE]) / median(seconds[name]), 3),
+                "interval_95": interval(seconds[name], seconds[BARE]),
+            }
+            for name in urls
+        },
+        "processor_ms_per_token": {
+            name: {
+                role: round(1000 * each / tokens / rounds, 3)
+                for role, each in sorted(parts.items(), key=lambda row: -row[1])
+            }
+            for name, parts in processor.items()
+        },
+        "seconds": {name: [round(each, 3) for each in all_] for name, all_ in seconds.items()},
+        "engine": started_with["resolved"],
+        "environment": environment.describe(),
+        "load_average_at_the_end": [round(each, 1) for each in os.getloadavg()],
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workspace", type=Path)
@@ -194,53 +243,12 @@ def main() -> None:
         return
     store = Store(options.workspace)
     release = require_current(store)
-    engine = release.path / "engine"
-    started_with = json.loads((engine / "engine.json").read_text("utf-8"))
-    asked = prompts(ChatTokenizer.load(engine))
-    messages, ids = [row[0] for row in asked], [row[1] for row in asked]
-    tokens = len(asked) * ANSWER_TOKENS
-    processor: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     with tempfile.TemporaryDirectory() as folder:
         addresses, log = free_addresses(), Path(folder) / "triton.log"
         with triton.running(
             release.path, options.triton, addresses, state=store.state, log=log, ready_timeout_s=600
         ) as running:
-            urls = {"http": addresses.http_url, "grpc": f"grpc://{addresses.host}:{addresses.grpc_port}"}
-            counted = [count_tokens(urls["http"], row) for row in messages]
-            assert counted == [ANSWER_TOKENS] * len(asked), counted
-            bare = Bare(engine, started_with, ids)
-            ways = {BARE: bare} | {name: lambda url=url: full(url, messages) for name, url in urls.items()}
-            roots = {BARE: bare.process.pid} | dict.fromkeys(urls, running.supervisor.pid)
-            meters = {name: lambda name=name: spent(roots[name], processor[name]) for name in ways}
-            try:
-                seconds = measure(ways, meters, options.rounds)
-            finally:
-                bare.close()
-    result = {
-        "clients": CLIENTS,
-        "requests_a_round": len(asked),
-        "answer_tokens_a_round": tokens,
-        "prompt_tokens_median": median(map(len, ids)),
-        "rounds": options.rounds,
-        "median_tokens_per_s": {name: round(tokens / median(each), 1) for name, each in seconds.items()},
-        "ratio_to_bare_engine": {
-            name: {
-                "ratio_of_medians": round(median(seconds[BARE]) / median(seconds[name]), 3),
-                "interval_95": interval(seconds[name], seconds[BARE]),
-            }
-            for name in urls
-        },
-        "processor_ms_per_token": {
-            name: {
-                role: round(1000 * each / tokens / options.rounds, 3)
-                for role, each in sorted(parts.items(), key=lambda row: -row[1])
-            }
-            for name, parts in processor.items()
-        },
-        "seconds": {name: [round(each, 3) for each in all_] for name, all_ in seconds.items()},
-        "engine": started_with["resolved"],
-        "environment": environment.describe(),
-    }
+            result = compare(running, release.path / "engine", options.rounds)
     RESULTS.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(result, indent=2))
 

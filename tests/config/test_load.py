@@ -205,6 +205,8 @@ def test_a_target_takes_overrides_of_its_own_keys_only(folder: Path, override: s
         ('serving.host="a\\nb"', "pattern"),
         ('serving.host=""', "pattern"),
         ("serving.grpc_port=8000", "must differ"),
+        ("serving.front_port=8002", "must differ"),
+        ("serving.front_host=a b", "should match pattern"),
     ],
 )
 def test_values_that_could_not_be_used_are_refused_at_once(folder: Path, override: str, said: str) -> None:

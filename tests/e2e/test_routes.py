@@ -119,11 +119,11 @@ def engine_call(running: Server, request: messages.ModelInferRequest) -> Iterato
 def test_ids_for_the_engine_itself_need_their_batch_dimension(settled: Metrics, running: Server) -> None:
     request = engine_request(request_output_len=2)
     with engine_call(running, request) as call:
-        assert not next(call).error_message
+        assert [response.error_message for response in call] == [""]
     request.inputs[0].ClearField("shape")
     request.inputs[0].shape.append(len(IDS))
     with engine_call(running, request) as call:
-        assert "input_ids" in next(call).error_message
+        assert all(response.error_message for response in list(call))
 
 
 def test_an_answer_ends_at_its_ending_token_and_is_counted_up_to_it(settled: Metrics, running: Server) -> None:

@@ -100,9 +100,11 @@ def test_awq_is_closer_than_plain_rounding(tmp_path: Path, model_type: str) -> N
 
 def test_channels_much_larger_than_most_are_counted_and_the_largest_is_named() -> None:
     magnitude = torch.ones(64)
-    magnitude[[5, 9, 20]] = torch.tensor([30.0, 11.0, 10.0])
+    magnitude[[5, 9, 20, 21]] = torch.tensor([30.0, 11.0, 10.0, 0.0])
     found = outliers(magnitude)
-    assert found == {"outlier_channels": 2, "largest_channel": 5, "largest_over_median": 30.0}
+    assert found == {
+        "outlier_channels": 2, "dead_channels": 1, "largest_channel": 5, "largest_over_median": 30.0
+    }  # fmt: skip
 
 
 def test_an_expert_without_tokens_keeps_plain_rounding_and_says_so(tmp_path: Path) -> None:

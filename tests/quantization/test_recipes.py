@@ -60,6 +60,18 @@ def test_the_damping_is_raised_for_a_singular_gram_matrix_and_reported() -> None
     assert torch.isfinite(compensated.weight()).all()
 
 
+def test_dead_channels_are_rounded_plainly_and_spoil_nothing() -> None:
+    x = correlated_inputs()
+    x[:, [3, 70]] = 0
+    gram, weight = x.T @ x, torch.randn(48, 128, generator=torch.Generator().manual_seed(1))
+    grid = fit(weight, 64, symmetric=True)
+    compensated, _ = rounding.compensated(weight, gram, grid)
+    assert torch.equal(compensated.codes[:, [3, 70]], grid.nearest(weight).codes[:, [3, 70]])
+    energy = OutputEnergy(gram)
+    plain = energy.of_rows(grid.nearest(weight).weight() - weight).sum()
+    assert energy.of_rows(compensated.weight() - weight).sum() < plain
+
+
 def test_the_factor_is_that_of_the_ordered_gram_matrix() -> None:
     x = torch.randn(300, 96, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     gram = x.T @ x

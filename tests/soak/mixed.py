@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 import tempfile
 import time
@@ -39,11 +40,12 @@ from workspaces import REPOSITORY
 
 KEY = "a-key-for-this-run"
 TIME_LIMIT_S = 1800.0
-ANSWER_TOKENS = (4, 32)  # shortest and longest of the requests at once
-EQUAL_TOKENS = 48
-CANCELLED_TOKENS = 400  # of which a cancelled answer must not come to the last
+ANSWER_TOKENS = (2, 10)  # shortest and longest of the requests at once
+EQUAL_TOKENS = 12
+CANCELLED_TOKENS = 80  # of which a cancelled answer must not come to the last
 SOCKETS = 20
-FREED_WITHIN_S = 120.0
+FREED_WITHIN_S = 300.0
+ENDS = ("answered", "cancelled", "failed")
 
 
 def in_flight(metrics: Metrics) -> float:
@@ -55,7 +57,7 @@ def used_blocks(metrics: Metrics) -> float:
 
 
 def outcomes(metrics: Metrics) -> Counter[str]:
-    return Counter({name: int(metrics("trtpipe_request_outcomes", name)) for name in ("answered", "cancelled")})
+    return Counter({name: int(metrics("trtpipe_request_outcomes", name)) for name in ENDS})
 
 
 def settle(metrics: Metrics) -> None:
@@ -176,16 +178,16 @@ def closed_sockets(metrics: Metrics, url: str) -> dict[str, Any]:
 async def run(running: triton.Server, front_url: str, count: int) -> dict[str, Any]:
     metrics = Metrics(running)
     phases: dict[str, Callable[[Asker], Awaitable[dict[str, Any]]]] = {
-        "equal_texts": lambda asking: equal_texts(asking, metrics),
         "at_once": lambda asking: at_once(asking, count),
-        "cancelled": lambda asking: cancelled(asking, metrics),
         "closed_sockets": lambda _: asyncio.to_thread(closed_sockets, metrics, running.addresses.http_url),
+        "equal_texts": lambda asking: equal_texts(asking, metrics),
+        "cancelled": lambda asking: cancelled(asking, metrics),
     }
     found = {}
     async with asker(running, front_url, KEY) as asking:
         for name, phase in phases.items():
-            print(f"{name} ...", file=sys.stderr, flush=True)
             found[name] = await phase(asking)
+            print(json.dumps({name: found[name]}, ensure_ascii=False), file=sys.stderr, flush=True)
     return found
 
 
@@ -212,7 +214,8 @@ def main() -> int:
                 found = asyncio.run(run(running, front_url, options.requests))
             found["server_ended_by_itself"] = running.supervisor.poll() is not None
     engine = json.loads((release.path / "engine" / "engine.json").read_text("utf-8"))
-    found |= {"engine": engine["resolved"], "environment": environment.describe()}
+    load = [round(each, 1) for each in os.getloadavg()]
+    found |= {"engine": engine["resolved"], "environment": environment.describe(), "load_average_at_the_end": load}
     text = json.dumps(found, indent=2, ensure_ascii=False)
     print(text)
     if options.out:

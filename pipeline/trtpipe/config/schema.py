@@ -185,7 +185,9 @@ class Serving(Section):
     grpc_port: int = Field(default=8001, ge=1, le=65535)
     metrics_port: int = Field(default=8002, ge=1, le=65535)
     front_host: str = Field(
-        default="127.0.0.1", description="Address that the front binds; any other than this machine's needs an API key."
+        default="127.0.0.1",
+        pattern=r"^[A-Za-z0-9.:_-]+$",
+        description="Address that the front binds; any other than this machine's needs an API key.",
     )
     front_port: int = Field(default=9000, ge=1, le=65535)
     front: Front = Front()
@@ -197,8 +199,8 @@ class Serving(Section):
 
     @model_validator(mode="after")
     def _ports_of_their_own(self) -> Serving:
-        if len({self.http_port, self.grpc_port, self.metrics_port}) < 3:
-            raise ValueError("http_port, grpc_port and metrics_port must differ")
+        if len({self.http_port, self.grpc_port, self.metrics_port, self.front_port}) < 4:
+            raise ValueError("http_port, grpc_port, metrics_port and front_port must differ")
         return self
 
 

@@ -10,7 +10,7 @@ from trtpipe.errors import ConfigError
 
 FILES = (
     "trtpipe.yaml",
-    "engines/local.yaml",
+    *(f"engines/{name}.yaml" for name in ("local", "a100x1", "a100x8", "a100x8-reuse", "h200", "l40s")),
     "calibration/policy.sample.yaml",
     "calibration/prompts/sample.jsonl",
     "calibration/prompts/README.md",

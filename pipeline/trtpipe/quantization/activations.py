@@ -93,8 +93,8 @@ class Activations:
         return self._mapped(self._states(layer)), reports
 
     def drop(self) -> None:
-        """Remove what is kept, of all ranks."""
-        for path in self.folder.iterdir():
+        """Remove what is kept, of all ranks: states first, without which a killed run begins again."""
+        for path in sorted(self.folder.iterdir()):
             path.unlink()
         self.folder.rmdir()
 

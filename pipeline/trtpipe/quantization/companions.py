@@ -25,6 +25,7 @@ def write(
 ) -> None:
     """Write them into ``folder``. ``scheme``: the `quantization_config` of config.json."""
     config = {**stack.config.to_dict(), "quantization_config": scheme}
+    config.pop("_name_or_path", None)  # where the model lay says nothing about the checkpoint
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     for name in COPIED:
         if (model / name).is_file():

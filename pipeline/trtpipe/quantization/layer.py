@@ -28,6 +28,7 @@ class LinearError:
     ``plain_rounding``: without scales; ``awq``: with them; ``final``: what the recipe left of it. An expert that no
     token was routed to keeps plain rounding: ``tokens`` is 0 and the errors are None. ``outlier_channels``: how many
     inputs have over 10 times the median channel's mean magnitude; the ``largest_channel`` has ``largest_over_median``.
+    ``dead_channels``: inputs that were 0 for every token, so that nothing but the weights decides their codes.
     """
 
     group: str
@@ -40,6 +41,7 @@ class LinearError:
     clipped_share: float = 0.0
     damping: float | None = None
     outlier_channels: int = 0
+    dead_channels: int = 0
     largest_channel: int | None = None
     largest_over_median: float | None = None
 
@@ -114,6 +116,7 @@ def outliers(magnitude: torch.Tensor) -> dict[str, Any]:
     largest = int(times.argmax())
     return {
         "outlier_channels": int((times > OUTLIER_TIMES).sum()),
+        "dead_channels": int((magnitude == 0).sum()),
         "largest_channel": largest,
         "largest_over_median": round(float(times[largest]), 2),
     }

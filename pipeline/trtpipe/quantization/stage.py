@@ -48,7 +48,7 @@ def stage(
     return Stage(
         name="calibrate",
         kind="checkpoint",
-        revision=7,
+        revision=8,
         inputs={"model": model_digest, "prompt-set": prompts.digest},
         parameters=recipe,
         versions={
@@ -120,6 +120,17 @@ def _make(
         making.note(
             f"{result['calibration_tokens']:,} calibration tokens are fewer than the {widest:,} channels of the widest "
             "input: G is singular there, and the damping decides; more prompts make it better"
+        )
+    dead = {
+        f"layer {layer['layer']} `{error['group']}`": error["dead_channels"]
+        for layer in result["layers"]
+        for error in layer["errors"]
+        if error["dead_channels"]
+    }
+    if dead:
+        making.note(
+            f"{sum(dead.values()):,} input channel(s) were 0 for every calibration token, first in {next(iter(dead))}: "
+            "nothing but the weights decides their codes; if real traffic uses them, the calibration set is too narrow"
         )
     making.figures |= summary(result["layers"]) | {
         "group_size": recipe.group_size,
