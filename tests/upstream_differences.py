@@ -72,13 +72,13 @@ MISSING = {
         BIAS: "embedding_bias_words embedding_bias_weights",
         DRAFT: "num_draft_tokens use_draft_logits",
         TABLE: "prompt_table_extra_id",
-        PASSED: """length_penalty return_log_probs return_context_logits return_generation_logits return_perf_metrics
+        PASSED: """length_penalty return_context_logits return_generation_logits return_perf_metrics
             num_return_sequences exclude_input_in_output
             prompt_embedding_table prompt_vocab_size lora_task_id lora_weights lora_config guided_decoding_guide_type
             guided_decoding_guide""",
     },
     ("tensorrt_llm_bls", "output"): {
-        PASSED: """cum_log_probs output_log_probs context_logits generation_logits batch_index sequence_index
+        PASSED: """context_logits generation_logits batch_index sequence_index
             kv_cache_alloc_new_blocks kv_cache_reused_blocks kv_cache_alloc_total_blocks arrival_time_ns
             first_scheduled_time_ns first_token_time_ns last_token_time_ns acceptance_rate total_accepted_draft_tokens
             total_draft_tokens""",

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from stand_in_triton import StandIn, stand_in_triton
 from trtpipe.cli import trtpipe
-from trtpipe.errors import ConfigError, UsageFault
+from trtpipe.errors import ConfigError, ToolFailed, UsageFault
 from workspaces import write_config
 
 if TYPE_CHECKING:
@@ -54,6 +54,42 @@ def test_a_conversation_is_asked_as_it_is_written(triton: StandIn, folder: Path,
 def test_the_answer_as_a_document(triton: StandIn, folder: Path) -> None:
     document = json.loads(ask(triton, "Hello", "--json").stdout)
     assert (document["text"], document["chunks"]) == ("Yes, please", 2)
+
+
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+def test_a_schema_guides_the_answer(triton: StandIn, folder: Path) -> None:
+    (folder / "schema.json").write_text(json.dumps(SCHEMA), "utf-8")
+    triton.say('{"name": ', '"Ada"}')
+
+    result = ask(triton, "Who?", "--json-schema", "schema.json")
+
+    assert result.stdout == '{"name": "Ada"}\n'
+    assert triton.bodies[0]["guided_decoding_guide_type"] == "json_schema"
+    assert json.loads(triton.bodies[0]["guided_decoding_guide"]) == SCHEMA
+
+
+def test_a_cut_document_is_no_answer(triton: StandIn, folder: Path) -> None:
+    (folder / "schema.json").write_text(json.dumps(SCHEMA), "utf-8")
+    triton.say('{"name": ')
+
+    result = ask(triton, "Who?", "--json-schema", "schema.json", "--max-tokens", "3")
+
+    assert isinstance(result.exception, ToolFailed)
+    assert "cut after 3 tokens" in result.exception.what
+    assert result.stdout == '{"name": \n'
+
+
+@pytest.mark.parametrize(("content", "what"), [(b"[]", "a JSON schema is an object"), (b'{"a":', "no JSON")])
+def test_a_bad_schema_is_refused(triton: StandIn, folder: Path, content: bytes, what: str) -> None:
+    (folder / "schema.json").write_bytes(content)
+
+    fault = ask(triton, "Who?", "--json-schema", "schema.json").exception
+
+    assert isinstance(fault, ConfigError)
+    assert what in fault.what
+    assert not triton.bodies
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -110,6 +111,25 @@ def test_a_cut_answer_says_so_and_a_finished_one_too(asking: openai.OpenAI) -> N
         return answer.choices[0].finish_reason
 
     assert (finish(3), finish(200)) == ("length", "stop")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_keeps_a_schema(asking: openai.OpenAI, stream: bool) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"city": {"enum": ["Paris", "Rome"]}},
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+    form: Any = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
+    answer: Any = asking.chat.completions.create(
+        model="sample", messages=MESSAGES, max_tokens=40, stream=stream, response_format=form
+    )
+
+    texts = (
+        [chunk.choices[0].delta.content or "" for chunk in answer] if stream else [answer.choices[0].message.content]
+    )
+    assert json.loads("".join(texts))["city"] in ("Paris", "Rome")
 
 
 def test_a_stop_string_ends_the_answer(asking: openai.OpenAI, greedy: str) -> None:

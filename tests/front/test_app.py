@@ -65,6 +65,46 @@ def test_the_template_is_left_to_the_release(front: httpx.Client, triton: StandI
     }
 
 
+SCHEMA = {"type": "object", "properties": {"a": {"const": None}}}
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ({"type": "text"}, {}),
+        ({"type": "json_object"}, {"guided_decoding_guide_type": "json"}),
+        (
+            {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA, "strict": True}},
+            {"guided_decoding_guide_type": "json_schema", "guided_decoding_guide": json.dumps(SCHEMA)},
+        ),
+    ],
+)
+def test_what_an_answer_must_look_like_is_told_to_the_engine(
+    front: httpx.Client, triton: StandIn, form: dict[str, Any], expected: dict[str, str]
+) -> None:
+    triton.say("x")
+
+    assert chat(front, response_format=form).status_code == 200
+    assert {name: value for name, value in triton.bodies[0].items() if name.startswith("guided")} == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [
+        ({"type": "xml"}, "response_format"),
+        ({"type": "json_schema"}, "response_format"),
+        ({"type": "json_schema", "json_schema": {"name": "x", "schema": "{}"}}, "response_format.json_schema.schema"),
+        ({"type": "json_schema", "json_schema": {"name": "x", "schema": {}, "y": 1}}, "response_format.json_schema.y"),
+    ],
+)
+def test_a_bad_response_format_is_named(front: httpx.Client, triton: StandIn, form: dict[str, Any], field: str) -> None:
+    refused = chat(front, response_format=form)
+
+    assert refused.status_code == 400
+    assert refused.json()["error"]["param"].startswith(field)
+    assert not triton.bodies
+
+
 def test_openai_samples_unless_told_otherwise(front: httpx.Client, triton: StandIn) -> None:
     triton.say("x")
 

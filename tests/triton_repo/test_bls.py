@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from trtpipe.triton_repo import repository
+from trtpipe.triton_repo import contract, repository
 
 
 class Sender:
@@ -33,26 +33,28 @@ def bls(monkeypatch, byte_level):
     spec = importlib.util.spec_from_file_location("bls", repository.MODELS / "tensorrt_llm_bls" / "model.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for name in ("steps", "cancellation", "counts"):
+    for name in ("steps", "cancellation", "counts", "log_probs"):
         monkeypatch.delitem(sys.modules, name)
     table = TokenBytes(byte_level.tokenizer)
     model = module.TritonPythonModel()
-    model.table, model.opens_text = table, True
+    model.table, model.opens_text, model.steps = table, True, contract.STEPS
 
     def called(step, given):
         return {"text_output": table.text(module.ids_of(given))} if step.model == "postprocessing" else {}
 
-    def produced(ids):
+    def produced(ids, counted, scored):
         new = np.array([[len(ids)]])
-        return module.answer_of(ids) | {"num_input_tokens": np.array([[9]]), "num_output_tokens": new}
+        counts = {"num_input_tokens": np.array([[9]]), "num_output_tokens": new}
+        log_probs = {"output_log_probs": np.array([[ids]]) / -1000, "cum_log_probs": np.array([[-7.0]])}
+        return module.answer_of(ids) | (counts if counted else {}) | (log_probs if scored else {})
 
-    def answer(chunks, sender, *, stream, counted=False, **tensors):
+    def answer(chunks, sender, *, stream, counted=False, scored=False, **tensors):
         stops = []
         monkeypatch.setattr(module, "call", called)
-        monkeypatch.setattr(module, "stream", lambda *_: map(produced if counted else module.answer_of, chunks))
+        monkeypatch.setattr(module, "stream", lambda *_: (produced(ids, counted, scored) for ids in chunks))
         monkeypatch.setattr(module, "stop", stops.append)
         monkeypatch.setattr(module, "_send", lambda to, sent: to.take(**sent))
-        model._answer(sender, {"stream": np.array([[stream]]), **tensors})
+        model._answer(sender, {"stream": np.array([[stream]]), **tensors}, "engine-id")
         return sender.texts, len(stops)
 
     return answer
@@ -111,3 +113,16 @@ def test_the_engine_is_asked_for_the_counts_that_the_client_wants():
 
     assert asked.keys() == {"text_input", "return_num_output_tokens"}
     assert asked["return_num_output_tokens"].tolist() == [[True]]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_log_probability_of_each_token_is_told_once(bls, byte_level, stream):
+    """Also of tokens that are not shown: those of a stop word."""
+    sender = Sender()
+    tokens = byte_level.encode("a语.")
+    bls([[token] for token in tokens], sender, stream=stream, scored=True, **words("."))
+
+    told = [value for facts in sender.counts for value in facts["output_log_probs"][0][0]]
+    assert told == [token / -1000 for token in tokens]
+    assert {tuple(facts["cum_log_probs"][0]) for facts in sender.counts} == {(-7.0,)}
+    assert len(sender.counts) == (3 if stream else 1)

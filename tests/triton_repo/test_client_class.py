@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 import time
@@ -75,6 +76,15 @@ def test_counts_are_asked_for_and_come_beside_the_texts(triton: StandIn, ask: Ca
 
     assert ask(triton.url) == [Piece("a", 7, 2), Piece("", 7, 2)]
     assert triton.bodies[0]["return_num_input_tokens"] is triton.bodies[0]["return_num_output_tokens"] is True
+
+
+def test_log_probabilities_come_as_a_list_also_where_there_is_one(triton: StandIn) -> None:
+    written = [json.dumps({"text_output": "a", "output_log_probs": value}) for value in ([-0.5, -1], -0.25, [])]
+    triton.pieces = [f"data: {document}\n\n".encode() for document in written]
+
+    with Client(triton.url) as asking, asking.pieces("x", max_tokens=5, return_log_probs=True) as pieces:
+        assert [piece.log_probs for piece in pieces] == [(-0.5, -1.0), (-0.25,), ()]
+    assert triton.bodies[0]["return_log_probs"] is True
 
 
 @both_generate

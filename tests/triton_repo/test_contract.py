@@ -6,7 +6,10 @@ import pytest
 
 from trtpipe.triton_repo import contract
 
-MODELS = (contract.PREPROCESSING, contract.ENGINE, contract.POSTPROCESSING, contract.ENSEMBLE, contract.BLS)
+MODELS = (
+    *(contract.PREPROCESSING, contract.ENGINE, contract.POSTPROCESSING, contract.ENSEMBLE, contract.BLS),
+    *(contract.GUIDED_PREPROCESSING, contract.GUIDED_ENGINE, contract.GUIDED_ENSEMBLE, contract.GUIDED_BLS),
+)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)

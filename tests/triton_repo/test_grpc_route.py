@@ -1,5 +1,6 @@
 """The gRPC route against a server that answers with prepared messages."""
 
+import struct
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,10 +16,12 @@ from trtpipe.triton_repo import client, contract, grpc_messages
 from trtpipe.triton_repo.exchange import Piece
 
 
-def response(text: str, **counts: int) -> messages.ModelStreamInferResponse:
+def response(text: str, *, log_probs: tuple[float, ...] = (), **counts: int) -> messages.ModelStreamInferResponse:
     raw = text.encode()
     built = messages.ModelStreamInferResponse()
     numbers = [(name, count.to_bytes(4, "little")) for name, count in counts.items()]
+    if log_probs:
+        numbers.append(("output_log_probs", struct.pack(f"<{len(log_probs)}f", *log_probs)))
     # The text is not the first output, so it must be found by its name.
     for name, content in (("other", b"\0"), *numbers, ("text_output", len(raw).to_bytes(4, "little") + raw)):
         built.infer_response.outputs.add(name=name)
@@ -87,7 +90,7 @@ def test_inputs_keep_their_type_and_have_a_batch_dimension():
 
 
 def test_every_type_of_the_contract_can_be_sent():
-    assert {tensor.type for tensor in contract.ENSEMBLE.inputs} <= set(grpc_messages.TYPES)
+    assert {tensor.type for tensor in contract.GUIDED_ENSEMBLE.inputs} <= set(grpc_messages.TYPES)
 
 
 def test_what_is_no_tensor_is_left_to_the_server_to_refuse():
@@ -104,6 +107,15 @@ def test_counts_are_asked_for_and_come_beside_the_texts(replay):
     with client.Client(url) as asking, asking.pieces("x", max_tokens=5) as pieces:
         assert list(pieces) == [Piece("语", 300, 2), Piece("", None, 1)]
     assert {tensor.name for tensor in state.request.inputs} > {"return_num_input_tokens", "return_num_output_tokens"}
+
+
+def test_log_probabilities_are_asked_for_and_come_beside_the_texts(replay):
+    state, url = replay
+    state.responses = [response("a", log_probs=(-0.5, -0.25)), response("b")]
+
+    with client.Client(url) as asking, asking.pieces("x", max_tokens=5, return_log_probs=True) as pieces:
+        assert [piece.log_probs for piece in pieces] == [(-0.5, -0.25), None]
+    assert "return_log_probs" in {tensor.name for tensor in state.request.inputs}
 
 
 def test_an_error_carries_the_servers_words(replay):

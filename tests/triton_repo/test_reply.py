@@ -57,10 +57,16 @@ def test_an_answer_ends_with_tensors_also_where_nothing_new_has_come(reply, send
     assert sender.sent == [(ids(5, 6), False), (ids(), True)]
 
 
-def test_counts_are_tensors_of_their_own(reply, sender):
-    reply.finish([5, 6], {"num_output_tokens": 3})
+def test_facts_are_tensors_of_their_own(reply, sender):
+    reply.finish([5, 6], {"num_output_tokens": [3]})
 
     assert sender.sent == [({**ids(5, 6), "num_output_tokens": [[3]]}, True)]
+
+
+def test_log_probabilities_are_fractions(reply, sender):
+    reply.finish([5], {"output_log_probs": [[-0.5]], "cum_log_probs": [-1.25]})
+
+    assert sender.sent == [({**ids(5), "output_log_probs": [[[-0.5]]], "cum_log_probs": [[-1.25]]}, True)]
 
 
 def test_a_first_error_is_one_with_the_end(reply, sender):

@@ -14,7 +14,7 @@ from trtpipe.core.progress import Silent
 from trtpipe.core.runner import Runner
 from trtpipe.core.store import Store
 from trtpipe.errors import ConfigError
-from trtpipe.triton_repo import pbtxt, repository
+from trtpipe.triton_repo import monitoring, pbtxt, repository
 
 INSTALLED = {"jinja2", "numpy", "tokenizers", "torch", "triton_python_backend_utils", "vllm"}
 PACKAGING = repository.Packaging(execution_environment="/environment", template_date="2026-01-01")
@@ -72,6 +72,12 @@ def imported(module: Path) -> set[str]:
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module or "." for node in nodes if isinstance(node, ast.ImportFrom)]
     return {name.partition(".")[0] for name in names}
+
+
+def test_a_release_brings_its_dashboard_and_alert_rules(release):
+    files = (release.path / "monitoring").iterdir()
+
+    assert {file.name: file.read_text("utf-8") for file in files} == monitoring.files()
 
 
 def test_models_find_the_engine_from_their_own_folder(release):

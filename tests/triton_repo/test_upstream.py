@@ -9,7 +9,10 @@ from served_engines import TENSORRT_LLM
 from trtpipe.triton_repo import configs, contract, upstream
 from trtpipe.triton_repo.engine_parameters import LEFT_OUT
 
-SERVED = (contract.PREPROCESSING, contract.ENGINE, contract.POSTPROCESSING, contract.ENSEMBLE, contract.BLS)
+SERVED = (
+    *(contract.PREPROCESSING, contract.ENGINE, contract.POSTPROCESSING, contract.ENSEMBLE, contract.BLS),
+    *(contract.GUIDED_ENSEMBLE, contract.GUIDED_BLS),
+)
 TEMPLATES = {model.name: model for model in upstream.MODELS}
 
 

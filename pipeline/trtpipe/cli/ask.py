@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trtpipe.cli.common import Options, common
-from trtpipe.errors import ConfigError, UsageFault
+from trtpipe.errors import ConfigError, ToolFailed, UsageFault
 
 if TYPE_CHECKING:
     from trtpipe.triton_repo.exchange import Model
+    from trtpipe.triton_repo.exchange import Options as Inputs
 
 
 @click.command(short_help="Ask the served model.")
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     "--chat",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="JSON file of a conversation instead of a prompt: the messages, or an object that holds them.",
+)
+@click.option(
+    "--json-schema",
+    "schema",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="JSON schema that the answer must keep.",
 )
 @click.option("--max-tokens", type=click.IntRange(1), default=256, show_default=True, help="Longest answer.")
 @click.option("--stream/--no-stream", default=True, show_default=True, help="Show the answer while it comes.")
@@ -37,6 +44,7 @@ def ask(
     options: Options,
     prompt: str | None,
     chat: Path | None,
+    schema: Path | None,
     max_tokens: int,
     model: Model,
     *,
@@ -59,6 +67,7 @@ def ask(
         max_tokens=max_tokens,
         model=model,
         stream=stream,
+        options=_guided_by(schema) if schema else None,
         on_chunk=lambda text: click.echo(text, nl=False) if shown else None,
     )
     document = {
@@ -67,13 +76,40 @@ def ask(
         "first_chunk_s": round(answer.first_chunk_s, 3),
         "seconds": round(answer.seconds, 3),
     }
+    if schema and not _is_json(answer.text):
+        if shown:
+            click.echo()
+        # No schema can keep an answer from being cut.
+        raise ToolFailed(
+            f"the answer is no whole JSON document: it was cut after {max_tokens} tokens",
+            where="trtpipe ask --json-schema",
+            fix="raise --max-tokens, or let the schema allow less (maxLength, maxItems)",
+        )
     options.result(document, "" if shown else answer.text)
 
 
-def _messages(path: Path) -> list[dict[str, str]]:
-    """Read a conversation. Raises ConfigError with the place of the first fault."""
+def _guided_by(path: Path) -> Inputs:
+    """Return what makes the engine keep a schema. Raises ConfigError."""
+    schema = _document(path)
+    if not isinstance(schema, dict):
+        raise ConfigError(
+            "a JSON schema is an object", where=str(path), fix='write one, such as {"type": "object", "properties": {}}'
+        )
+    return {"guided_decoding_guide_type": "json_schema", "guided_decoding_guide": json.dumps(schema)}
+
+
+def _is_json(answer: str) -> bool:
     try:
-        document = json.loads(path.read_text("utf-8"))
+        json.loads(answer)
+    except ValueError:
+        return False
+    return True
+
+
+def _document(path: Path) -> Any:
+    """Read a JSON file. Raises ConfigError with the place of the fault."""
+    try:
+        return json.loads(path.read_text("utf-8"))
     except json.JSONDecodeError as fault:
         raise ConfigError(
             f"no JSON: {fault.msg}", where=f"{path}:{fault.lineno}:{fault.colno}", fix="correct the file"
@@ -82,6 +118,11 @@ def _messages(path: Path) -> list[dict[str, str]]:
         raise ConfigError(
             f"not UTF-8: {fault.reason}", where=f"{path}, byte {fault.start}", fix="save it as UTF-8"
         ) from None
+
+
+def _messages(path: Path) -> list[dict[str, str]]:
+    """Read a conversation. Raises ConfigError with the place of the first fault."""
+    document = _document(path)
     messages = document.get("messages") if isinstance(document, dict) else document
     fix = 'write [{"role": "user", "content": "..."}], or {"messages": [...]}'
     if not isinstance(messages, list) or not messages:

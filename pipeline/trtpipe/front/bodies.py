@@ -45,6 +45,32 @@ class StreamOptions(_Body):
     include_usage: bool = False
 
 
+class JsonSchema(_Body):
+    """``strict`` and ``description`` are accepted and used for nothing: a schema is always kept."""
+
+    name: str
+    schema_: dict[str, Any] = Field(alias="schema")
+    strict: bool | None = None
+    description: str | None = None
+
+
+class ResponseFormat(_Body):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
+
+    @model_validator(mode="after")
+    def _schema_with_its_type(self) -> Self:
+        if (self.type == "json_schema") != (self.json_schema is not None):
+            raise ValueError("response_format: json_schema goes with the type json_schema, and with no other")
+        return self
+
+    def options(self) -> Options:
+        if self.json_schema:
+            guide = json.dumps(self.json_schema.schema_)
+            return {"guided_decoding_guide_type": "json_schema", "guided_decoding_guide": guide}
+        return {"guided_decoding_guide_type": "json"} if self.type == "json_object" else {}
+
+
 class Generating(_Body):
     """What both endpoints take. Fields that accept one value only are there because clients send it.
 
@@ -106,6 +132,7 @@ class Generating(_Body):
 class ChatBody(Generating):
     messages: list[Message] = Field(min_length=1)
     max_completion_tokens: int | None = Field(None, ge=1)
+    response_format: ResponseFormat | None = None
     logprobs: Literal[False] | None = None
 
     @model_validator(mode="after")
@@ -117,6 +144,9 @@ class ChatBody(Generating):
     @property
     def answer_tokens(self) -> int | None:
         return self.max_completion_tokens or self.max_tokens
+
+    def options(self) -> Options:
+        return {**super().options(), **(self.response_format.options() if self.response_format else {})}
 
     def conversation(self) -> list[dict[str, str]]:
         return [message.plain() for message in self.messages]
@@ -155,7 +185,9 @@ def read(kind: type[Body], content: bytes) -> Body:
 
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+        # A schema means its nulls: {"const": null}.
+        kept = {name: inner for name, inner in value.items() if inner is not None}
+        return {name: inner if name == "schema" else _without_nulls(inner) for name, inner in kept.items()}
     return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 

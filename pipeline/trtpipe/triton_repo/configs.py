@@ -59,19 +59,19 @@ def build(engine: LocalEngine | TensorrtLlmEngine) -> dict[str, mc.ModelConfig]:
     tokenizing = {"tokenizer_dir": ENGINE_FOLDER}
     if isinstance(engine, LocalEngine):
         serving = _local(engine)
-        ensemble = _ensemble(contract.ENSEMBLE, contract.STEPS)
+        ensemble = _ensemble(contract.GUIDED_ENSEMBLE, contract.GUIDED_STEPS)
+        preprocessing, bls = contract.GUIDED_PREPROCESSING, contract.GUIDED_BLS
     else:
+        preprocessing, bls = contract.PREPROCESSING, contract.BLS
         tokenizing = {"tokenizer_dir": engine.parameters.tokenizer_folder}
         serving = _tensorrt_llm(engine)
         ensemble = _ensemble(*_with_what_is_passed_on())
     configs = [
-        _python_model(
-            contract.PREPROCESSING, PREPROCESSING_INSTANCES, tokenizing | {"template_date": engine.template_date}
-        ),
+        _python_model(preprocessing, PREPROCESSING_INSTANCES, tokenizing | {"template_date": engine.template_date}),
         serving,
         _python_model(contract.POSTPROCESSING, POSTPROCESSING_INSTANCES, tokenizing),
         ensemble,
-        _python_model(contract.BLS, BLS_INSTANCES, tokenizing),
+        _python_model(bls, BLS_INSTANCES, tokenizing),
     ]
     found = {config.name: config for config in configs}
     graph.check(found)
@@ -80,7 +80,7 @@ def build(engine: LocalEngine | TensorrtLlmEngine) -> dict[str, mc.ModelConfig]:
 
 def _local(engine: LocalEngine) -> mc.ModelConfig:
     parameters = {"gpt_model_path": ENGINE_FOLDER, "EXECUTION_ENV_PATH": engine.environment}
-    return _python_model(contract.ENGINE, 1, parameters)
+    return _python_model(contract.GUIDED_ENGINE, 1, parameters)
 
 
 def _tensorrt_llm(engine: TensorrtLlmEngine) -> mc.ModelConfig:

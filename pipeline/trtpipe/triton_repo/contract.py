@@ -60,6 +60,8 @@ def _parameter(name: str, type_: Type) -> Tensor:
 
 # Only where asked for: the prompt's tokens, and those that are new in each response, their sum being the answer's.
 COUNTS = (Tensor("num_input_tokens", "INT32", (1,)), Tensor("num_output_tokens", "INT32", (1,)))
+# Only where asked for: of the tokens that are new in each response, by beams, and their sum so far.
+LOG_PROBS = (Tensor("output_log_probs", "FP32", (-1, -1)), Tensor("cum_log_probs", "FP32", (-1,)))
 
 
 PREPROCESSING = Model(
@@ -103,6 +105,7 @@ ENGINE = Model(
         _option("min_tokens", "INT32"),
         _option("seed", "UINT64"),
         _option("streaming", "BOOL"),
+        _option("return_log_probs", "BOOL"),
         _option("return_num_input_tokens", "BOOL"),
         _option("return_num_output_tokens", "BOOL"),
         # Ends the request that has the same id, instead of beginning one.
@@ -111,6 +114,7 @@ ENGINE = Model(
     outputs=(
         Tensor("output_ids", "INT32", (-1, -1)),
         Tensor("sequence_length", "INT32", (-1,)),
+        *LOG_PROBS,
         *COUNTS,
     ),
     decoupled=True,
@@ -144,17 +148,18 @@ ENSEMBLE = Model(
         _parameter("min_tokens", "INT32"),
         _parameter("seed", "UINT64"),
         _parameter("stream", "BOOL"),
+        _parameter("return_log_probs", "BOOL"),
         _parameter("return_num_input_tokens", "BOOL"),
         _parameter("return_num_output_tokens", "BOOL"),
     ),
-    outputs=(Tensor("text_output", "STRING", (-1,)), *COUNTS),
+    outputs=(Tensor("text_output", "STRING", (-1,)), *LOG_PROBS, *COUNTS),
 )
 
-# The same by Business Logic Scripting: a Python model makes the steps' calls. Upstream has these two without their 1.
+# The same by Business Logic Scripting: a Python model makes the steps' calls. Upstream has these without their 1.
 BLS = replace(
     ENSEMBLE,
     name="tensorrt_llm_bls",
-    inputs=tuple(replace(row, flat=row.name.startswith("return_num_")) for row in ENSEMBLE.inputs),
+    inputs=tuple(replace(row, flat=row.name.startswith("return_")) for row in ENSEMBLE.inputs),
     decoupled=True,
 )
 
@@ -199,14 +204,14 @@ STEPS = (
             "min_tokens": "min_tokens",
             "seed": "seed",
             "streaming": "stream",
+            "return_log_probs": "return_log_probs",
             "return_num_input_tokens": "return_num_input_tokens",
             "return_num_output_tokens": "return_num_output_tokens",
         },
         outputs={
             "output_ids": "_TOKENS_BATCH",
             "sequence_length": "_SEQUENCE_LENGTH",
-            "num_input_tokens": "num_input_tokens",
-            "num_output_tokens": "num_output_tokens",
+            **{tensor.name: tensor.name for tensor in (*LOG_PROBS, *COUNTS)},
         },
     ),
     Step(
@@ -214,4 +219,29 @@ STEPS = (
         inputs={"TOKENS_BATCH": "_TOKENS_BATCH", "SEQUENCE_LENGTH": "_SEQUENCE_LENGTH"},
         outputs={"OUTPUT": "text_output"},
     ),
+)
+
+# What the local engine takes more: what an answer must look like. TensorRT-LLM's engine has it as two texts, which
+# vLLM's environment can't get from Triton; so preprocessing hands them over as the numbers of their bytes.
+GUIDES = {"GUIDE_TYPE": "guided_decoding_guide_type", "GUIDE": "guided_decoding_guide"}
+GUIDED_PREPROCESSING = replace(
+    PREPROCESSING,
+    inputs=(*PREPROCESSING.inputs, *(Tensor(name, "STRING", (1,), optional=True) for name in GUIDES)),
+    outputs=(*PREPROCESSING.outputs, Tensor("GUIDE_BYTES", "INT32", (-1,))),
+)
+GUIDED_ENGINE = replace(
+    ENGINE, inputs=(*ENGINE.inputs, Tensor("guide_bytes", "INT32", (-1,), optional=True, ragged=True))
+)
+GUIDED_ENSEMBLE = replace(
+    ENSEMBLE,
+    inputs=(
+        *ENSEMBLE.inputs,
+        *(Tensor(name, "STRING", (1,), optional=True, ragged=True) for name in GUIDES.values()),
+    ),
+)
+GUIDED_BLS = replace(BLS, inputs=(*BLS.inputs, *(_parameter(name, "STRING") for name in GUIDES.values())))
+GUIDED_STEPS = (
+    replace(STEPS[0], inputs=STEPS[0].inputs | GUIDES, outputs=STEPS[0].outputs | {"GUIDE_BYTES": "_GUIDE_BYTES"}),
+    replace(STEPS[1], inputs=STEPS[1].inputs | {"guide_bytes": "_GUIDE_BYTES"}),
+    STEPS[2],
 )

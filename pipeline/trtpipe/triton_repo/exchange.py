@@ -34,6 +34,9 @@ class Options(TypedDict, total=False):
     seed: int
     stop_words: list[str]
     end_id: int
+    guided_decoding_guide_type: str
+    guided_decoding_guide: str
+    return_log_probs: bool
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,14 @@ class Piece:
     """One response. The counts are there where they were asked for: the prompt's tokens, and those new with this piece.
 
     Tokens that end an answer are not among them; those of a stop word are, though their text is not shown.
+    ``log_probs``: natural logarithms, of the new tokens, in the model's own distribution: before temperature, top_k,
+    top_p and penalties on the local engine. With ``return_log_probs`` only.
     """
 
     text: str
     prompt_tokens: int | None = None
     new_tokens: int | None = None
+    log_probs: tuple[float, ...] | None = None
 
 
 class NoServer(EnvironmentUnfit):

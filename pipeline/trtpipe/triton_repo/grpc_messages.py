@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import grpc
@@ -14,6 +15,7 @@ from trtpipe.triton_repo.exchange import OutOfTime, Piece
 SCHEME = "grpc://"
 OUTPUT = "text_output"
 COUNTS = ("num_input_tokens", "num_output_tokens")
+LOG_PROBS = "output_log_probs"
 # Triton's words for the types, and where a message holds their values.
 TYPES = {
     "BOOL": ("BOOL", "bool_contents"),
@@ -33,7 +35,7 @@ OPTIONS = (
 
 def request(model: str, inputs: dict[str, Any], request_id: str = "") -> messages.ModelInferRequest:
     """Return the message for one request. What is no tensor goes as a parameter, as over HTTP, and is refused."""
-    rows = contract.ENGINE if model == contract.ENGINE.name else contract.ENSEMBLE
+    rows = contract.ENGINE if model == contract.ENGINE.name else contract.GUIDED_ENSEMBLE
     tensors = {tensor.name: tensor for tensor in rows.inputs}
     built = messages.ModelInferRequest(model_name=model, id=request_id)
     for name, value in inputs.items():
@@ -65,8 +67,9 @@ def piece(response: messages.ModelStreamInferResponse, where: str) -> Piece:
         )
     names = [output.name for output in response.infer_response.outputs]
     raw = dict(zip(names, response.infer_response.raw_output_contents, strict=True))
-    counts = [int.from_bytes(raw[name], "little") if name in raw else None for name in COUNTS]
-    return Piece(raw[OUTPUT][4:].decode(), *counts)
+    prompt_tokens, new_tokens = [int.from_bytes(raw[name], "little") if name in raw else None for name in COUNTS]
+    log_probs = tuple(array("f", raw[LOG_PROBS])) if LOG_PROBS in raw else None
+    return Piece(raw[OUTPUT][4:].decode(), prompt_tokens, new_tokens, log_probs)
 
 
 def is_failed(state: grpc.ChannelConnectivity) -> bool:

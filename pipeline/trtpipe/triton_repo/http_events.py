@@ -23,7 +23,15 @@ def body(inputs: dict[str, Any], request_id: str) -> dict[str, Any]:
 
 
 def piece(found: dict[str, Any]) -> Piece:
-    return Piece(found["text_output"], found.get("num_input_tokens"), found.get("num_output_tokens"))
+    log_probs = found.get("output_log_probs")
+    if isinstance(log_probs, int | float):  # Triton writes a list of one without its brackets
+        log_probs = [log_probs]
+    return Piece(
+        found["text_output"],
+        found.get("num_input_tokens"),
+        found.get("num_output_tokens"),
+        None if log_probs is None else tuple(map(float, log_probs)),
+    )
 
 
 class Events:

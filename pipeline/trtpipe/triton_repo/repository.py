@@ -2,6 +2,7 @@
 
 release/
 ├── engine/                    the engine folder, hard-linked
+├── monitoring/                Grafana dashboard, Prometheus alert rules
 └── model_repository/
     ├── preprocessing/         config.pbtxt, 1/model.py and its modules
     ├── tensorrt_llm/
@@ -25,7 +26,7 @@ from trtpipe.core import digest, token_bytes
 from trtpipe.core.artifacts import RECORD
 from trtpipe.core.runner import Making, Stage
 from trtpipe.errors import ConfigError
-from trtpipe.triton_repo import configs, contract, pbtxt
+from trtpipe.triton_repo import configs, contract, metric_families, monitoring, pbtxt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,7 +42,7 @@ TEXT = (TOKEN_BYTES, MODELS / "detokenizer.py", MODELS / "answer.py")
 # The modules each model runs, beside its own folder under ``models``. They import each other by plain names.
 SHARED = {
     "preprocessing": (CHAT, TOKEN_BYTES, MODELS / "parameters.py"),
-    "tensorrt_llm": (CHAT, *TEXT, MODELS / "parameters.py"),
+    "tensorrt_llm": (CHAT, *TEXT, Path(metric_families.__file__), MODELS / "parameters.py"),
     "postprocessing": (CHAT, TOKEN_BYTES),
     "tensorrt_llm_bls": (CHAT, CONTRACT, *TEXT, MODELS / "parameters.py"),
 }
@@ -69,7 +70,7 @@ def stage(engine: Path, engine_digest: str, packaging: Packaging) -> Stage:
     return Stage(
         name="package",
         kind="release",
-        revision=3,
+        revision=4,
         inputs={"engine": engine_digest, "models": code_digest(SHARED)},
         parameters=packaging,
         versions={},
@@ -94,7 +95,7 @@ def _make(making: Making, engine: Path, packaging: Packaging) -> None:
 
 
 def write_models(making: Making, built: Mapping[str, ModelConfig]) -> None:
-    """Write the model repository: configs, and the code of those models that run in Python."""
+    """Write the model repository: configs, the code of models that run in Python, what watches over its metrics."""
     repository = making.folder / "model_repository"
     for name, config in built.items():
         version = repository / name / VERSION
@@ -105,6 +106,9 @@ def write_models(making: Making, built: Mapping[str, ModelConfig]) -> None:
                 shutil.copyfile(module, version / module.name)
         else:
             (version / "README").write_text(BACKEND_NOTE if config.backend else EMPTY_FOLDER_NOTE, encoding="utf-8")
+    (making.folder / "monitoring").mkdir()
+    for file, text in monitoring.files().items():
+        (making.folder / "monitoring" / file).write_text(text, encoding="utf-8")
     making.figures |= {"models": sorted(built)}
 
 

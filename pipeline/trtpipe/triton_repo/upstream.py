@@ -170,7 +170,7 @@ MODELS = (PREPROCESSING, ENGINE, POSTPROCESSING, ENSEMBLE, BLS)
 PASSED_ON = {
     name: name
     for name in (
-        *["return_log_probs", "return_context_logits", "return_generation_logits", "return_perf_metrics"],
+        *["return_context_logits", "return_generation_logits", "return_perf_metrics"],
         *["num_return_sequences", "exclude_input_in_output"],
         *["prompt_embedding_table", "prompt_vocab_size", "lora_task_id", "lora_weights", "lora_config"],
         *["guided_decoding_guide_type", "guided_decoding_guide"],

@@ -10,7 +10,7 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 from chat import ChatError, ChatTokenizer
 from parameters import RequestError, refuse_unknown
-from prompt import encode, word_lists
+from prompt import encode, guide_bytes, word_lists
 from token_bytes import TokenBytes
 
 
@@ -46,6 +46,7 @@ class TritonPythonModel:
             "REQUEST_INPUT_LEN": [len(ids)],
             "BAD_WORDS_IDS": word_lists(_texts(request, "BAD_WORDS_DICT"), self.table),
             "STOP_WORDS_IDS": word_lists(_texts(request, "STOP_WORDS_DICT"), self.table),
+            "GUIDE_BYTES": guide_bytes(_text(request, "GUIDE_TYPE"), _text(request, "GUIDE")),
             "REQUEST_OUTPUT_LEN": [_number(request, "REQUEST_OUTPUT_LEN", default=0)],
             "OUT_END_ID": [_number(request, "END_ID", default=min(self.tokenizer.eos_ids, default=-1))],
             "OUT_PAD_ID": [_number(request, "PAD_ID", default=self.tokenizer.pad_id)],
@@ -59,6 +60,10 @@ def _texts(request: Any, name: str) -> list[str]:
         return [value.decode("utf-8") for value in values]
     except UnicodeDecodeError as fault:
         raise RequestError(f"{name} is not UTF-8: {fault.reason} at byte {fault.start}") from None
+
+
+def _text(request: Any, name: str) -> str:
+    return "".join(_texts(request, name)[:1])
 
 
 def _number(request: Any, name: str, *, default: int) -> int:

@@ -56,3 +56,8 @@ def word_lists(words: Sequence[str], table: TokenBytes) -> list[list[int]]:
             ids += table.spell(word)
             ends.append(len(ids))
     return [ids, ends + [-1] * (len(ids) - len(ends))]
+
+
+def guide_bytes(guide_type: str, guide: str) -> list[int]:
+    """Return what an answer must look like in the form of the contract's ``guide_bytes``; empty where nothing is."""
+    return list(f"{guide_type}\n{guide}".encode()) if guide_type or guide else []

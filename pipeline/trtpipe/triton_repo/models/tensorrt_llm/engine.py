@@ -18,20 +18,26 @@ import triton_python_backend_utils as pb_utils
 from answer import Answer
 from chat import ChatTokenizer
 from engine_metrics import EngineMetrics
+from facts import Facts
 from generation import Generation, Limits
+from pace import Pace
 from reply import Reply
 from token_bytes import TokenBytes
 from vllm import AsyncEngineArgs, SamplingParams
-from vllm.sampling_params import RequestOutputKind
+from vllm.config import StructuredOutputsConfig
+from vllm.exceptions import VLLMClientError
+from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 from vllm.v1.engine.async_llm import AsyncLLM
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import AsyncGenerator, Awaitable
     from pathlib import Path
 
-# As TensorRT-LLM's cancellation_check_period_ms.
+# As TensorRT-LLM's cancellation_check_period_ms and stats_check_period_ms.
 WATCH_PERIOD_S = 0.1
 DRAIN_S = 10.0
+# TensorRT-LLM's own. Left to vLLM, each request would choose, but an engine keeps the backend of its first one.
+GUIDED_BY = "xgrammar"
 
 
 class Engine:
@@ -40,7 +46,9 @@ class Engine:
     def __init__(self, folder: Path, arguments: dict[str, Any], model: str, version: str) -> None:
         """Load the engine. Raises TritonModelException with vLLM's reason."""
         self._model = model
-        self._arguments = AsyncEngineArgs(model=str(folder), **arguments)
+        self._arguments = AsyncEngineArgs(
+            model=str(folder), structured_outputs_config=StructuredOutputsConfig(backend=GUIDED_BY), **arguments
+        )
         self._tokenizer = ChatTokenizer.load(folder)
         self._table = TokenBytes(self._tokenizer.tokenizer)
         self._metrics = EngineMetrics(model, version)
@@ -134,10 +142,13 @@ class Engine:
             else:
                 reply.fail("the engine is being unloaded", pb_utils.TritonError.UNAVAILABLE)
             outcome = "cancelled"
+        except VLLMClientError as fault:
+            reply.fail(str(fault), pb_utils.TritonError.INVALID_ARG)
+            outcome = "refused"
         except Exception as fault:
             self._check_health()
             reason = "the engine has died; load the model again" if self._lost else str(fault)
-            pb_utils.Logger.log_error(f"request failed: {reason}")
+            pb_utils.Logger.log_error(f"request {reply.request_id or 'without an id'} failed: {reason}")
             reply.fail(reason, pb_utils.TritonError.UNAVAILABLE if self._lost else pb_utils.TritonError.INTERNAL)
             outcome = "failed"
         self._metrics.ended(outcome)
@@ -150,21 +161,41 @@ class Engine:
             opens_text=self._tokenizer.has_template,
         )
         collected: list[int] = []
-        uncounted = 0
-        stream = self._llm.generate(
-            {"prompt_token_ids": generation.prompt_ids}, self._sampling(generation), str(next(self._numbers))
-        )
-        async with aclosing(stream):
-            async for output in stream:
-                new = [token for token in output.outputs[0].token_ids if token not in generation.end_ids]
+        facts = Facts(generation)
+        async with aclosing(self._outputs(reply, generation)) as outputs:
+            async for output in outputs:
+                new, log_probs = _new(output.outputs[0], generation.end_ids)
                 collected += answer.add(new)
-                uncounted += len(new)
+                facts.add(len(new), log_probs)
                 if answer.stopped:
                     break
                 if generation.streaming and collected and not output.finished:
-                    reply.send(collected, generation.counts(uncounted))
-                    collected, uncounted = [], 0
-        reply.finish([*collected, *answer.finish()], generation.counts(uncounted))
+                    reply.send(collected, facts.take())
+                    collected = []
+        reply.finish([*collected, *answer.finish()], facts.take())
+
+    async def _outputs(self, reply: Reply, generation: Generation) -> AsyncGenerator[Any, None]:
+        """Yield what vLLM makes of a request, and count it. Closing it aborts the request in the engine."""
+        pace = Pace(reply.arrived_s)
+        prompt = {"prompt_token_ids": generation.prompt_ids}
+        stream = self._llm.generate(prompt, self._sampling(generation), self._own_id(reply))
+        try:
+            async with aclosing(stream):
+                async for output in stream:
+                    if pace.add(len(output.outputs[0].token_ids)):
+                        queue_s = output.metrics.scheduled_ts - output.metrics.queued_ts
+                        self._metrics.begun(first_token_s=pace.first_token_s, queue_s=queue_s)
+                    yield output
+        finally:
+            if pace.tokens:
+                self._metrics.written(
+                    prompt_tokens=len(generation.prompt_ids), answer_tokens=pace.tokens, token_s=pace.token_s
+                )
+
+    def _own_id(self, reply: Reply) -> str:
+        """Return an id for vLLM and its log: the client's, made unique, because clients may choose equal ones."""
+        number = str(next(self._numbers))
+        return f"{reply.request_id}-{number}" if reply.request_id else number
 
     def _sampling(self, generation: Generation) -> SamplingParams:
         return SamplingParams(
@@ -176,6 +207,9 @@ class Engine:
             # vLLM makes ids of them again, in the middle of a text and after a space.
             bad_words=[self._table.written_text(word) for word in generation.bad_words],
             detokenize=False,
+            # 0: of the chosen tokens alone, by the model's own distribution, before temperature and penalties.
+            logprobs=0 if generation.log_probs else None,
+            structured_outputs=StructuredOutputsParams(**generation.guide) if generation.guide else None,
             output_kind=RequestOutputKind.DELTA,
             **generation.sampling,
         )
@@ -185,6 +219,7 @@ class Engine:
         while not self._lost:
             await asyncio.sleep(WATCH_PERIOD_S)
             self._pass_on_cancellations()
+            self._metrics.publish()
             self._check_health()
 
     def _pass_on_cancellations(self) -> None:
@@ -196,8 +231,16 @@ class Engine:
         """Take the model out of service once the engine is dead: nothing revives it, and ready must mean ready."""
         if self._llm.errored and not self._lost:
             self._lost = True
-            pb_utils.Logger.log_error("the engine has died; unloading the model")
+            pb_utils.Logger.log_error(f"the engine has died with {len(self._active)} requests; unloading the model")
             threading.Thread(target=pb_utils.unload_model, args=(self._model,), daemon=True).start()
+
+
+def _new(output: Any, end_ids: frozenset[int]) -> tuple[list[int], list[float]]:
+    """Return the new ids without the ending one, and their log probabilities if there are any."""
+    places = [place for place, token in enumerate(output.token_ids) if token not in end_ids]
+    ids = [output.token_ids[place] for place in places]
+    found = output.logprobs
+    return ids, [found[place][token].logprob for place, token in zip(places, ids, strict=True)] if found else []
 
 
 def _break_off(task: asyncio.Task[None], reply: Reply) -> None:

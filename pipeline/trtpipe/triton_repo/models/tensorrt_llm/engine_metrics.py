@@ -1,13 +1,22 @@
-"""The engine's figures as Triton metrics, under TensorRT-LLM's family names where it has such a figure."""
+"""The engine's figures as Triton metrics.
+
+A call to Triton is a message to another process, which an engine step is too short for. So gauges and counters are
+kept here, and ``publish`` sends what has changed.
+"""
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from typing import Any
 
+import metric_families as families
 import triton_python_backend_utils as pb_utils
+from metric_families import Family
 from vllm.v1.metrics.loggers import StatLoggerBase
 
-OUTCOMES = ("answered", "refused", "cancelled", "failed")
+# A family's name and the value of its label.
+Key = tuple[str, str]
 
 
 class EngineMetrics:
@@ -15,58 +24,101 @@ class EngineMetrics:
 
     def __init__(self, model: str, version: str) -> None:
         self._labels = {"model": model, "version": version}
-        gauge, counter = pb_utils.MetricFamily.GAUGE, pb_utils.MetricFamily.COUNTER
-        self._families = {
-            "requests": self._family("nv_trt_llm_request_metrics", "Requests in the engine", gauge),
-            "blocks": self._family("nv_trt_llm_kv_cache_block_metrics", "KV cache blocks", gauge),
-            "prefix": self._family("trtpipe_prefix_cache_tokens", "Prompt tokens looked up and found", counter),
-            "outcomes": self._family("trtpipe_request_outcomes", "How requests ended", counter),
+        self._families = {family.name: _made(family) for family in families.LOCAL}
+        self._metrics = {
+            (family.name, value): self._metric(family, value) for family in families.LOCAL for value in family.values
         }
-        self._requests = self._metrics("requests", "request_type", ("active", "max", "scheduled", "waiting"))
-        self._blocks = self._metrics("blocks", "kv_cache_block_type", ("max", "free", "used", "tokens_per", "fraction"))
-        self._prefix = self._metrics("prefix", "result", ("queried", "hit"))
-        self._outcomes = self._metrics("outcomes", "outcome", OUTCOMES)
+        self._gauges: dict[Key, float] = {}
+        self._published: dict[Key, float] = {}
+        self._counts: Counter[Key] = Counter()
+        self._steps = 0
+        self._reused_tokens = 0
 
     def logger(self, vllm_config: Any, engine_index: int = 0) -> StatLoggerBase:
         """Build what vLLM reports its figures to after each engine step."""
         return _StepLogger(vllm_config, engine_index, self)
 
+    def publish(self) -> None:
+        """Send what has changed since the last time."""
+        for key, number in self._gauges.items():
+            if self._published.get(key) != number:
+                self._metrics[key].set(number)
+        self._published |= self._gauges
+        for key, count in (+self._counts).items():
+            self._metrics[key].increment(count)
+        self._counts.clear()
+
     def engine_loaded(self, *, blocks: int, block_tokens: int, requests_max: int) -> None:
         self._block_count = blocks
-        self._blocks["max"].set(blocks)
-        self._blocks["tokens_per"].set(block_tokens)
-        self._requests["max"].set(requests_max)
+        self._block_tokens = block_tokens
+        self._set(families.BLOCKS, max=blocks, tokens_per=block_tokens, reused=0)
+        self._set(families.LOCAL_REQUESTS, max=requests_max)
+        self._stands(running=0, waiting=0, kv_fraction=0.0)
+        self.publish()
 
     def step(self, *, running: int, waiting: int, kv_fraction: float, queried: int, hit: int) -> None:
-        used = round(kv_fraction * self._block_count)
-        self._requests["scheduled"].set(running)
-        self._requests["waiting"].set(waiting)
-        self._blocks["used"].set(used)
-        self._blocks["free"].set(self._block_count - used)
-        self._blocks["fraction"].set(kv_fraction)
-        self._prefix["queried"].increment(queried)
-        self._prefix["hit"].increment(hit)
+        """Take how things stand after a step, and the prompt tokens looked up in the prefix cache during it."""
+        self._steps += 1
+        self._reused_tokens += hit
+        self._stands(running=running, waiting=waiting, kv_fraction=kv_fraction)
+        # What is found in the cache are whole blocks.
+        self._set(families.BLOCKS, reused=self._reused_tokens // self._block_tokens)
+        self._set(families.GENERAL, iteration_counter=self._steps, timestamp=time.time_ns() // 1000)
+        self._add(families.PREFIX, queried=queried, hit=hit)
+
+    def computed(self, *, prompt_tokens: int, answer_tokens: int, preemptions: int) -> None:
+        self._add(families.TOKENS, prompt=prompt_tokens, answer=answer_tokens)
+        self._counts[families.PREEMPTIONS.name, ""] += preemptions
 
     def active(self, count: int) -> None:
-        self._requests["active"].set(count)
+        self._set(families.LOCAL_REQUESTS, active=count)
         if count == 0:
             # vLLM reports per step, and after a cancellation there may be none.
-            self.step(running=0, waiting=0, kv_fraction=0.0, queried=0, hit=0)
+            self._stands(running=0, waiting=0, kv_fraction=0.0)
+        self.publish()
+
+    def begun(self, *, first_token_s: float, queue_s: float) -> None:
+        """Count a request that has got its first token."""
+        self._metrics[families.FIRST_TOKEN_S.name, ""].observe(first_token_s)
+        self._metrics[families.QUEUE_S.name, ""].observe(queue_s)
+
+    def written(self, *, prompt_tokens: int, answer_tokens: int, token_s: float | None) -> None:
+        """Count a request that has begun and now ends; ``token_s``: None where no token came after the first."""
+        for family, length in ((families.PROMPT_LENGTHS, prompt_tokens), (families.ANSWER_LENGTHS, answer_tokens)):
+            self._metrics[family.name, family.values[0]].observe(length)
+        if token_s is not None:
+            self._metrics[families.TOKEN_S.name, ""].observe(token_s)
 
     def ended(self, outcome: str) -> None:
-        self._outcomes[outcome].increment(1)
+        self._add(families.OUTCOMES, **{outcome: 1})
+        self.publish()
 
     def close(self) -> None:
-        """Let go of Triton's objects."""
-        for metrics in (self._requests, self._blocks, self._prefix, self._outcomes, self._families):
-            metrics.clear()
+        """Let go of Triton's objects: the metrics before their families."""
+        self._metrics.clear()
+        self._families.clear()
 
-    @staticmethod
-    def _family(name: str, description: str, kind: Any) -> Any:
-        return pb_utils.MetricFamily(name=name, description=description, kind=kind)
+    def _stands(self, *, running: int, waiting: int, kv_fraction: float) -> None:
+        used = round(kv_fraction * self._block_count)
+        self._set(families.LOCAL_REQUESTS, scheduled=running, waiting=waiting)
+        self._set(families.BLOCKS, used=used, free=self._block_count - used, fraction=kv_fraction)
 
-    def _metrics(self, family: str, label: str, values: tuple[str, ...]) -> dict[str, Any]:
-        return {value: self._families[family].Metric(labels={**self._labels, label: value}) for value in values}
+    def _set(self, family: Family, **numbers: float) -> None:
+        self._gauges |= {(family.name, value): number for value, number in numbers.items()}
+
+    def _add(self, family: Family, **counts: int) -> None:
+        self._counts.update({(family.name, value): count for value, count in counts.items()})
+
+    def _metric(self, family: Family, value: str) -> Any:
+        labels = {**self._labels, **({family.label: value} if family.label else {})}
+        # Triton wants no buckets, also not an empty list, for any other kind.
+        buckets = {"buckets": list(family.buckets)} if family.buckets else {}
+        return self._families[family.name].Metric(labels=labels, **buckets)
+
+
+def _made(family: Family) -> Any:
+    kind = getattr(pb_utils.MetricFamily, family.kind.upper())
+    return pb_utils.MetricFamily(name=family.name, description=family.meaning, kind=kind)
 
 
 class _StepLogger(StatLoggerBase):  # type: ignore[misc]
@@ -84,6 +136,12 @@ class _StepLogger(StatLoggerBase):  # type: ignore[misc]
                 kv_fraction=scheduler_stats.kv_cache_usage,
                 queried=scheduler_stats.prefix_cache_stats.queries,
                 hit=scheduler_stats.prefix_cache_stats.hits,
+            )
+        if iteration_stats is not None:
+            self._metrics.computed(
+                prompt_tokens=iteration_stats.num_prompt_tokens,
+                answer_tokens=iteration_stats.num_generation_tokens,
+                preemptions=iteration_stats.num_preempted_reqs,
             )
 
     def log_engine_initialized(self) -> None:

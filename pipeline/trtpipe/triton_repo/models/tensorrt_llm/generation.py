@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import guidance
 from parameters import RequestError
 
 # Tensors arrive as flat lists; the batch is always one prompt.
@@ -26,8 +27,9 @@ class Generation:
 
     ``end_ids``: the tokens that end the answer. ``stop_words``: id sequences whose text ends it; ``bad_words``: those
     that never come. Before ``answer_tokens_min`` tokens neither an ending token nor a stop word ends it.
-    ``sampling``: keyword arguments of vLLM's SamplingParams. ``counts_prompt``, ``counts_answer``: what the client
-    wants to be told.
+    ``guide``: what the answer must look like, as vLLM's StructuredOutputsParams has it. ``sampling``: keyword arguments
+    of vLLM's SamplingParams. ``log_probs``, ``counts_prompt``, ``counts_answer``: what
+    the client wants to be told.
     """
 
     prompt_ids: list[int]
@@ -37,7 +39,9 @@ class Generation:
     stop_words: list[list[int]]
     bad_words: list[list[int]]
     streaming: bool
+    guide: dict[str, Any] | None
     sampling: dict[str, Any]
+    log_probs: bool
     counts_prompt: bool
     counts_answer: bool
 
@@ -66,7 +70,9 @@ def read(values: Values, limits: Limits) -> Generation:
         stop_words=_words("stop_words_list", values, limits),
         bad_words=_words("bad_words_list", values, limits),
         streaming=bool(_scalar(values, "streaming", False)),
+        guide=guidance.read(values.get("guide_bytes", [])),
         sampling=_sampling(values),
+        log_probs=bool(_scalar(values, "return_log_probs", False)),
         counts_prompt=bool(_scalar(values, "return_num_input_tokens", False)),
         counts_answer=bool(_scalar(values, "return_num_output_tokens", False)),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,27 +11,32 @@ import triton_python_backend_utils as pb_utils
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+# All other tensors hold whole numbers.
+FRACTIONS = frozenset({"output_log_probs", "cum_log_probs"})
+
 
 class Reply:
     """Sends to one client; to be used by one thread only. After the final response nothing more is sent.
 
-    ``request_id``: as the client gave it; empty where it gave none. ``unwanted``: somebody has asked for the end.
+    ``request_id``: as the client gave it; empty where it gave none. ``arrived_s``: now, on the clock of
+    ``time.monotonic``. ``unwanted``: somebody has asked for the end.
     """
 
     def __init__(self, sender: Any, request_id: str) -> None:
         self._sender = sender
         self.request_id = request_id
+        self.arrived_s = time.monotonic()
         self.unwanted = False
         self._begun = False
         self._ended = False
 
-    def send(self, ids: Sequence[int], counts: Mapping[str, int]) -> None:
-        """Send new token ids, and counts by the names of their tensors."""
-        self._send(ids, counts, final=False)
+    def send(self, ids: Sequence[int], facts: Mapping[str, Any]) -> None:
+        """Send new token ids. ``facts``: further tensors by name, as lists without the batch dimension."""
+        self._send(ids, facts, final=False)
 
-    def finish(self, ids: Sequence[int], counts: Mapping[str, int]) -> None:
+    def finish(self, ids: Sequence[int], facts: Mapping[str, Any]) -> None:
         """Send the last ids, also where there are none: an end without tensors means a failure to the BLS model."""
-        self._send(ids, counts, final=True)
+        self._send(ids, facts, final=True)
 
     def break_off(self) -> None:
         """End an unwanted answer where it stands: with an error only where nothing has been sent."""
@@ -39,13 +45,15 @@ class Reply:
         else:
             self.fail("cancelled", pb_utils.TritonError.CANCELLED)
 
-    def _send(self, ids: Sequence[int], counts: Mapping[str, int], *, final: bool) -> None:
-        """Send output_ids [1, 1, n], sequence_length [1, 1] and each count [1, 1], the batch dimension first."""
+    def _send(self, ids: Sequence[int], facts: Mapping[str, Any], *, final: bool) -> None:
+        """Send output_ids [1, 1, n], sequence_length [1, 1] and the facts, the batch dimension first."""
         self._begun = True
-        values = {"output_ids": [[list(ids)]], "sequence_length": [[len(ids)]]}
-        values |= {name: [[count]] for name, count in counts.items()}
+        values = {"output_ids": [list(ids)], "sequence_length": [len(ids)], **facts}
         tensors = [
-            pb_utils.Tensor.from_dlpack(name, torch.tensor(value, dtype=torch.int32)) for name, value in values.items()
+            pb_utils.Tensor.from_dlpack(
+                name, torch.tensor([value], dtype=torch.float32 if name in FRACTIONS else torch.int32)
+            )
+            for name, value in values.items()
         ]
         self._ended = final
         self._sender.send(pb_utils.InferenceResponse(tensors), flags=_flags(final))

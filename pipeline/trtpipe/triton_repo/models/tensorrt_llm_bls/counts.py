@@ -1,4 +1,4 @@
-"""What the engine counts, handed on to clients that have asked for it."""
+"""What the engine counts and knows of its tokens, handed on to clients that have asked for it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 # What is asked for -> what comes back.
 COUNTS = {"return_num_input_tokens": "num_input_tokens", "return_num_output_tokens": "num_output_tokens"}
 NEW_TOKENS = COUNTS["return_num_output_tokens"]
+ASKED = (*COUNTS, "return_log_probs")
 
 
 def ask(tensors: Tensors) -> Tensors:
-    """Return the inputs of a request with those for counts as the engine takes them; what is false is left out."""
-    others = {name: value for name, value in tensors.items() if name not in COUNTS}
-    return others | {name: np.array([[True]]) for name in COUNTS if bool(tensors.get(name, False))}
+    """Return the inputs of a request with such wishes as the engine takes them; what is false is left out."""
+    others = {name: value for name, value in tensors.items() if name not in ASKED}
+    return others | {name: np.array([[True]]) for name in ASKED if bool(tensors.get(name, False))}
 
 
 class Counts:

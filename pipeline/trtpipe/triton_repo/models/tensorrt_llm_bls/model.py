@@ -16,8 +16,9 @@ import triton_python_backend_utils as pb_utils
 from answer import Answer
 from cancellation import stop
 from chat import ChatTokenizer
-from contract import BLS, STEPS
+from contract import BLS, GUIDED_BLS, GUIDED_STEPS, GUIDES, STEPS
 from counts import Counts, ask
+from log_probs import LogProbs
 from parameters import RequestError, refuse_unknown
 from steps import StepError, Tensors, answer_of, call, copy, ids_of, stream
 from token_bytes import TokenBytes
@@ -30,8 +31,12 @@ class TritonPythonModel:
     """What Triton's Python backend calls."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        parameters = json.loads(args["model_config"])["parameters"]
-        folder = Path(args["model_repository"]) / parameters["tokenizer_dir"]["string_value"]
+        config = json.loads(args["model_config"])
+        folder = Path(args["model_repository"]) / config["parameters"]["tokenizer_dir"]["string_value"]
+        # The config tells which of the two kinds of engine is behind it.
+        guided = GUIDES["GUIDE"] in [tensor["name"] for tensor in config["input"]]
+        self.inputs = [tensor.name for tensor in (GUIDED_BLS if guided else BLS).inputs]
+        self.steps = GUIDED_STEPS if guided else STEPS
         tokenizer = ChatTokenizer.load(folder.resolve())
         self.table = TokenBytes(tokenizer.tokenizer)
         self.opens_text = tokenizer.has_template
@@ -42,54 +47,56 @@ class TritonPythonModel:
             sender = request.get_response_sender()
             try:
                 refuse_unknown(json.loads(request.parameters() or "{}"))
-                tensors = copy(request, [tensor.name for tensor in BLS.inputs])
+                tensors = copy(request, self.inputs)
                 _check_beams(tensors)
             except Exception as fault:  # a request that gets no answer would hang its client for ever
                 refused = isinstance(fault, RequestError)
                 _fail(sender, str(fault) if refused else repr(fault), pb_utils.TritonError.INVALID_ARG)
             else:
-                self.threads.submit(self._serve, sender, tensors)
+                # Made unique, because clients may choose equal ids.
+                engine_id = "-".join([*filter(None, [request.request_id()]), str(uuid.uuid4())])
+                self.threads.submit(self._serve, sender, tensors, engine_id)
 
     def finalize(self) -> None:
         self.threads.shutdown(cancel_futures=True)
 
-    def _serve(self, sender: Any, tensors: Tensors) -> None:
+    def _serve(self, sender: Any, tensors: Tensors, engine_id: str) -> None:
         """Answer one request. Whatever happens, the last response is marked as final."""
         try:
-            self._answer(sender, tensors)
+            self._answer(sender, tensors, engine_id)
         except StepError as fault:
             _fail(sender, str(fault), fault.code)
         except Exception as fault:
-            pb_utils.Logger.log_error(f"request failed: {fault!r}")
+            pb_utils.Logger.log_error(f"request {engine_id} failed: {fault!r}")
             _fail(sender, repr(fault), pb_utils.TritonError.INTERNAL)
         else:
             sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
-    def _answer(self, sender: Any, tensors: Tensors) -> None:
-        preprocessing, engine, postprocessing = STEPS
+    def _answer(self, sender: Any, tensors: Tensors, engine_id: str) -> None:
+        preprocessing, engine, postprocessing = self.steps
         tensors = ask(tensors) | call(preprocessing, tensors)
         in_pieces = bool(tensors.get("stream", False))
         tensors["stream"] = np.array([[True]])
-        engine_id = str(uuid.uuid4())  # one of our own, because clients may choose equal ones
         stop_words, tokens_min = _texts(tensors, "stop_words"), _number(tensors, "min_tokens", 0)
         answer = Answer(self.table, stop_words, tokens_min, opens_text=self.opens_text)
-        counts = Counts()
+        counts, log_probs = Counts(), LogProbs()
         ids: list[int] = []
         sent = ended = cancelled = False
         for produced in stream(engine, tensors, engine_id):
             if ended:
                 continue  # a stopped answer is read to its end, because Triton keeps what nobody has read
             counts.add(produced)
+            log_probs.add(produced)
             ids += answer.add(ids_of(produced))
             if in_pieces and ids:
-                _send(sender, call(postprocessing, answer_of(ids)) | counts.take())
+                _send(sender, call(postprocessing, answer_of(ids)) | counts.take() | log_probs.take())
                 ids, sent = [], True
             cancelled = sender.is_cancelled()
             if ended := cancelled or answer.stopped:
                 stop(engine_id)
         ids += answer.finish()
-        if not cancelled and (ids or not sent or counts.is_owed()):
-            _send(sender, call(postprocessing, answer_of(ids)) | counts.take())
+        if not cancelled and (ids or not sent or counts.is_owed() or log_probs.is_owed()):
+            _send(sender, call(postprocessing, answer_of(ids)) | counts.take() | log_probs.take())
 
 
 def _check_beams(tensors: Tensors) -> None:

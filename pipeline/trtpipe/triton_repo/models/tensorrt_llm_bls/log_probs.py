@@ -1,0 +1,35 @@
+"""Log probabilities, handed on with the texts that they belong to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from steps import Tensors
+
+
+class LogProbs:
+    """Gathers those of the engine's responses until they have been sent on; without any, there is nothing to send."""
+
+    def __init__(self) -> None:
+        self._new: list[np.ndarray[Any, Any]] = []
+        self._sum: Tensors = {}
+
+    def add(self, answer: Tensors) -> None:
+        if "output_log_probs" in answer:
+            self._new.append(answer["output_log_probs"])
+            self._sum = {"cum_log_probs": answer["cum_log_probs"]}
+
+    def is_owed(self) -> bool:
+        """True where some have come that no response has told of."""
+        return any(new.size for new in self._new)
+
+    def take(self) -> Tensors:
+        """Return output_log_probs [1, 1, n] and cum_log_probs [1, 1]."""
+        if not self._sum:
+            return {}
+        new = np.concatenate(self._new, axis=-1) if self._new else np.zeros((1, 1, 0), dtype=np.float32)
+        self._new = []
+        return {"output_log_probs": new, **self._sum}
