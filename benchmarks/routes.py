@@ -208,10 +208,11 @@ def compare(running: triton.Server, engine: Path, rounds: int) -> dict[str, Any]
         "median_tokens_per_s": {name: round(tokens / median(each), 1) for name, each in seconds.items()},
         "ratio_to_bare_engine": {
             name: {
-                "ratio_of_medians": round(median(seconds[BARE]) / median(seconds[name]), 3),
-                "interval_95": interval(seconds[name], seconds[BARE]),
+                "of_medians": round(median(seconds[BARE]) / median(each), 3),
+                "interval_95": interval(each, seconds[BARE]),
             }
-            for name in urls
+            for name, each in seconds.items()
+            if name != BARE
         },
         "processor_ms_per_token": {
             name: {role: round(1000 * each / tokens / rounds, 3) for role, each in parts.items()}
