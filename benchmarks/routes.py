@@ -4,9 +4,8 @@
 
 The workspace has a promoted release of the local engine. The full route is the ensemble, streamed over HTTP or gRPC
 and read by this program's own client; the bare engine is vLLM's ``AsyncLLM`` in a process of its own, which counts ids
-and makes no text. Prompts are in the cache of both after a first round that does not count, so that nearly all work is
-decoding, where the route costs most. Writes ``benchmarks/results/routes.json``: tokens a second, their ratio with a
-95 % interval (rounds resampled), and the processor time of each process.
+and makes no text. Both have the prompts in their cache after a round that does not count, so most work is decoding.
+Writes ``benchmarks/results/routes.json``: tokens a second, ratio with a 95 % interval, processor time by process.
 """
 
 from __future__ import annotations
@@ -112,8 +111,7 @@ class Bare:
         )
 
     def __call__(self) -> float:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
+        assert self.process.stdin is not None and self.process.stdout is not None  # noqa: PT018
         self.process.stdin.write(self._line)
         self.process.stdin.flush()
         for line in self.process.stdout:
@@ -122,9 +120,7 @@ class Bare:
         raise SystemExit("the bare engine has ended; see above")
 
     def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(60)
+        self.process.communicate(timeout=60)  # closes its standard input
 
 
 def full(url: str, asked: list[Messages]) -> float:
