@@ -80,10 +80,11 @@ def _tensorrt_llm(
 ) -> None:
     foretold = foretold_of(options, target, model, checkpoint, profile)
     if options.dry_run:
+        from trtpipe.chain import trtllm_engine as engine
         from trtpipe.cli.build_text import text
 
         if checkpoint is not None:
-            engine.require_checkpoint(planned, checkpoint.absolute())
+            engine.require_checkpoint(foretold.planned, checkpoint.absolute())
         options.result(foretold.document(), text(foretold))
     elif checkpoint is None:
         raise UsageFault(
