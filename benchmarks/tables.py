@@ -88,12 +88,12 @@ def steps() -> str:
     )
 
 
-def beside_the_peer() -> str:
+def beside_the_peer(name: str) -> str:
     return table(
         ("calibration rows x tokens, layers", "ours, s", "ModelOpt batch 1, s", "ModelOpt batch 8, s", "times faster"),
         (
-            (name, *(", ".join(map(str, times)) for times in row["seconds"].values()), row["ratio_of_medians"])
-            for name, row in results("speed-cpu")["rows"].items()
+            (step, *(", ".join(map(str, times)) for times in row["seconds"].values()), row["ratio_of_medians"])
+            for step, row in results(name)["rows"].items()
         ),
     )
 
@@ -125,9 +125,13 @@ def calibration_sets() -> str:
 def prompt_log() -> str:
     document = results("prompts")
     read, chosen = document["read"], document["choose"]
+    sampled, whole = document["read_and_measure"], document["every_row"]
     lead = (
         f"{read['rows']:,} rows ({document['log_mib']:,} MiB) read, exact duplicates and lengths: {read['seconds']} s, "
-        f"{read['cpu_seconds']} CPU s, peak {read['peak_rss_mib']} MiB.\n\n"
+        f"{read['cpu_seconds']} CPU s, peak {read['peak_rss_mib']} MiB. With templates, token lengths and near "
+        f"duplicates on a sample of {sampled['pool_rows']:,} rows: {sampled['seconds']} s, peak "
+        f"{sampled['peak_rss_mib']:,} MiB; on every row, on a busy machine: {whole['seconds']} s "
+        f"({whole['cpu_seconds']} CPU s), peak {whole['peak_rss_mib']:,} MiB.\n\n"
         f"{chosen['prompts']} prompts chosen of {chosen['rows']:,} rows in {chosen['segments_of_log']} segments, "
         "and the median of 20 random draws of as many:\n\n"
     )
@@ -174,7 +178,8 @@ SECTIONS = {
     "Time on one H200, random weights (`gpu.py`)": on_one_gpu,
     "Each step against its limit": steps,
     "What grows with the calibration tokens, sample model on an H200 (`quantize.py tokens`)": growth,
-    "Beside ModelOpt's awq_lite on a CPU (`quantize.py speed`)": beside_the_peer,
+    "Beside ModelOpt's awq_lite on a CPU with AVX-512 (`quantize.py speed`)": lambda: beside_the_peer("speed-cpu-avx512"),
+    "The same on a CPU with AVX2, in float32": lambda: beside_the_peer("speed-cpu"),
     "What the calibration set does to the sample model (`calibrations.py`)": calibration_sets,
     "A production log (`prompts.py`)": prompt_log,
     "Prefix reuse (`prefix_hits.py`)": prefix_hits,
