@@ -178,7 +178,9 @@ SECTIONS = {
     "Time on one H200, random weights (`gpu.py`)": on_one_gpu,
     "Each step against its limit": steps,
     "What grows with the calibration tokens, sample model on an H200 (`quantize.py tokens`)": growth,
-    "Beside ModelOpt's awq_lite on a CPU with AVX-512 (`quantize.py speed`)": lambda: beside_the_peer("speed-cpu-avx512"),
+    "Beside ModelOpt's awq_lite on a CPU with AVX-512 (`quantize.py speed`)": lambda: beside_the_peer(
+        "speed-cpu-avx512"
+    ),
     "The same on a CPU with AVX2, in float32": lambda: beside_the_peer("speed-cpu"),
     "What the calibration set does to the sample model (`calibrations.py`)": calibration_sets,
     "A production log (`prompts.py`)": prompt_log,
