@@ -46,9 +46,9 @@ class Engine:
     def __init__(self, folder: Path, arguments: dict[str, Any], model: str, version: str) -> None:
         """Load the engine. Raises TritonModelException with vLLM's reason."""
         self._model = model
-        self._arguments = AsyncEngineArgs(
-            model=str(folder), structured_outputs_config=StructuredOutputsConfig(backend=GUIDED_BY), **arguments
-        )
+        # A model that may put white space between any two tokens of JSON can write nothing else for ever.
+        guided = StructuredOutputsConfig(backend=GUIDED_BY, disable_any_whitespace=True)
+        self._arguments = AsyncEngineArgs(model=str(folder), structured_outputs_config=guided, **arguments)
         self._tokenizer = ChatTokenizer.load(folder)
         self._table = TokenBytes(self._tokenizer.tokenizer)
         self._metrics = EngineMetrics(model, version)
