@@ -58,10 +58,14 @@ class Sender:
 
 
 class Engine:
-    """AsyncLLM: answers with the ids in ``answers``, one a step; ``fault`` is raised after them."""
+    """AsyncLLM: answers with the ids in ``answers``, one a step; ``fault`` is raised after them.
+
+    ``finish_reason``: of the last output.
+    """
 
     answers: tuple[int, ...] = (5, 6, 7)
     fault: Exception | None = None
+    finish_reason = "stop"
     endless = False
 
     def __init__(self, record: Record, loggers: Any) -> None:
@@ -83,8 +87,9 @@ class Engine:
             self.logger.record(_scheduler(), SimpleNamespace(
                 num_prompt_tokens=3 if place == 0 else 0, num_generation_tokens=1, num_preempted_reqs=0))  # fmt: skip
             log_probs = [{token: SimpleNamespace(logprob=-0.5)}] if sampling["logprobs"] is not None else None
-            output = SimpleNamespace(token_ids=[token], logprobs=log_probs)
             finished = place + 1 == len(self.answers) and not self.fault and not self.endless
+            reason = self.finish_reason if finished else None
+            output = SimpleNamespace(token_ids=[token], logprobs=log_probs, finish_reason=reason)
             yield SimpleNamespace(outputs=[output], metrics=metrics, finished=finished)
         if self.fault:
             raise self.fault

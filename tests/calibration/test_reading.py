@@ -147,6 +147,11 @@ def test_a_csv_column_named_twice_is_refused(tmp_path: Path) -> None:
     assert caught.value.where == f"{path}: line 2"
 
 
+def test_empty_columns_at_the_end_of_a_csv_file_do_no_harm(tmp_path: Path) -> None:
+    found = read(write_log(tmp_path, b"prompt,,\na,,\n", "log.csv"))
+    assert [row.messages[0].content for row in found.rows] == ["a"]
+
+
 def test_a_foreign_byte_in_csv_spoils_its_record_only(tmp_path: Path) -> None:
     content = b'prompt\n"one\ntwo"\n"three\nfo\xe9ur"\nfive\n'
     found = read(write_log(tmp_path, content, "log.csv"))

@@ -77,7 +77,7 @@ def test_a_cut_document_is_no_answer(triton: StandIn, folder: Path) -> None:
     result = ask(triton, "Who?", "--json-schema", "schema.json", "--max-tokens", "3")
 
     assert isinstance(result.exception, ToolFailed)
-    assert "cut after 3 tokens" in result.exception.what
+    assert "cut after 3 tokens" in result.exception.fix
     assert result.stdout == '{"name": \n'
 
 

@@ -104,6 +104,14 @@ def test_generation_config_wins_and_the_tokenizers_eos_joins(tmp_path: Path) -> 
     assert ChatTokenizer.load(folder).eos_ids == {6, 1}
 
 
+def test_of_several_the_tokenizers_own_eos_ends_an_answer(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, generation={"eos_token_id": [0, 1, 6]})
+    chat = ChatTokenizer.load(folder)
+    assert (chat.end_id, chat.eos_ids) == (1, {0, 1, 6})
+    nameless = folder_with(tmp_path / "nameless", settings={"eos_token": None}, config={"eos_token_id": [7, 6]})
+    assert ChatTokenizer.load(nameless).end_id == 6
+
+
 def test_neither_pad_nor_eos_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ChatError, match="neither a pad token nor an eos token"):
         ChatTokenizer.load(folder_with(tmp_path, settings={"eos_token": None}))

@@ -29,6 +29,8 @@ def test_so_many_clients_ask_at_once_and_each_request_is_sent_once() -> None:
         with lock:
             at_once -= 1
 
+    assert closed_loop.run(ask, clients=8, requests=2, on_answer=lambda done: None).clients == 2
+    sent.clear()
     told: list[int] = []
     loop = closed_loop.run(ask, clients=3, requests=9, on_answer=told.append)
     assert (most, sorted(sent), told) == (3, list(range(9)), list(range(1, 10)))

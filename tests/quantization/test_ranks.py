@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from trtpipe.core import digest
-from trtpipe.errors import ConfigError
+from trtpipe.errors import ConfigError, EnvironmentUnfit, TrtpipeError
 from trtpipe.quantization import device, worker
 from trtpipe.quantization.compressed_tensors import SYMMETRIC
 
@@ -89,3 +91,24 @@ def test_a_ranks_fault_is_located_like_any_other(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not a whole safetensors file"):
         made(tmp_path, model, 2)
     assert digest.of_folder(model) == before
+
+
+def test_more_processes_than_prompts_are_refused_before_any_starts(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="17 processes share 16 calibration prompts") as caught:
+        made(tmp_path, tiny.save(tmp_path / "model"), 17)
+    assert caught.value.where == "quantization.processes"
+
+
+def test_a_full_disk_in_a_rank_is_told_as_such(tmp_path: Path) -> None:
+    """In every rank: the file system of the folder refuses files larger than some bytes."""
+    model = tiny.save(tmp_path / "model")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
+        with pytest.raises(TrtpipeError, match="File too large") as caught:
+            made(tmp_path, model, 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert {type(fault) for fault in caught.value.each()} == {EnvironmentUnfit}

@@ -38,20 +38,25 @@ def bls(monkeypatch, byte_level):
     table = TokenBytes(byte_level.tokenizer)
     model = module.TritonPythonModel()
     model.table, model.opens_text, model.steps = table, True, contract.STEPS
+    scored_ids = []
 
     def called(step, given):
         return {"text_output": table.text(module.ids_of(given))} if step.model == "postprocessing" else {}
 
-    def produced(ids, counted, scored):
+    def produced(ids, counted, scored, local):
+        scored_ids.extend(ids)
         new = np.array([[len(ids)]])
         counts = {"num_input_tokens": np.array([[9]]), "num_output_tokens": new}
-        log_probs = {"output_log_probs": np.array([[ids]]) / -1000, "cum_log_probs": np.array([[-7.0]])}
+        # TensorRT-LLM tells those of all tokens so far with each response, the local engine the new ones.
+        told = np.array([[ids if local else scored_ids]]) / -1000
+        log_probs = {"output_log_probs": told, "cum_log_probs": np.array([[-7.0]])}
         return module.answer_of(ids) | (counts if counted else {}) | (log_probs if scored else {})
 
-    def answer(chunks, sender, *, stream, counted=False, scored=False, **tensors):
+    def answer(chunks, sender, *, stream, counted=False, scored=False, local=False, **tensors):
         stops = []
+        model.guided = local
         monkeypatch.setattr(module, "call", called)
-        monkeypatch.setattr(module, "stream", lambda *_: (produced(ids, counted, scored) for ids in chunks))
+        monkeypatch.setattr(module, "stream", lambda *_: (produced(ids, counted, scored, local) for ids in chunks))
         monkeypatch.setattr(module, "stop", stops.append)
         monkeypatch.setattr(module, "_send", lambda to, sent: to.take(**sent))
         model._answer(sender, {"stream": np.array([[stream]]), **tensors}, "engine-id")
@@ -115,12 +120,13 @@ def test_the_engine_is_asked_for_the_counts_that_the_client_wants():
     assert asked["return_num_output_tokens"].tolist() == [[True]]
 
 
+@pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_log_probability_of_each_token_is_told_once(bls, byte_level, stream):
+def test_the_log_probability_of_each_token_is_told_once(bls, byte_level, stream, local):
     """Also of tokens that are not shown: those of a stop word."""
     sender = Sender()
     tokens = byte_level.encode("a语.")
-    bls([[token] for token in tokens], sender, stream=stream, scored=True, **words("."))
+    bls([[token] for token in tokens], sender, stream=stream, scored=True, local=local, **words("."))
 
     told = [value for facts in sender.counts for value in facts["output_log_probs"][0][0]]
     assert told == [token / -1000 for token in tokens]

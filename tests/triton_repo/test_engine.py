@@ -124,6 +124,25 @@ def test_a_failure_is_logged_with_the_clients_id(engine, record, monkeypatch):
     assert record.logged == ["request order-17 failed: no memory", "request without an id failed: no memory"]
 
 
+def test_what_vllm_wraps_into_an_exception_without_words_is_told(engine, record, monkeypatch):
+    fault = RuntimeError()
+    fault.__cause__ = ValueError("the grammar is broken")
+    monkeypatch.setattr(stand_in_vllm.Engine, "fault", fault)
+
+    assert ended(ask(engine))[-1] == (("internal", "the grammar is broken"), True)
+
+
+@pytest.mark.parametrize("reason", ["error", "abort"])
+def test_a_request_that_vllm_gives_up_is_no_answer(engine, record, monkeypatch, reason):
+    monkeypatch.setattr(stand_in_vllm.Engine, "finish_reason", reason)
+
+    (_, said), final = ended(ask(engine))[-1]
+    assert final
+    assert f"gave the request up ({reason})" in said
+    settled(record)
+    assert record.total("trtpipe_request_outcomes", "failed") == 1
+
+
 def test_vllm_hears_the_clients_id_made_unique(engine, record):
     for request_id in ("order-17", "order-17", ""):
         ended(ask(engine, request_id))

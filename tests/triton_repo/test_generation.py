@@ -116,3 +116,13 @@ def test_a_stop_ends_the_request_of_its_id():
 )
 def test_counts_are_given_where_they_are_asked_for(wanted, counts):
     assert read(**wanted).counts(7) == counts
+
+
+@pytest.mark.parametrize("end_id", [[-1], [7]])
+def test_a_guided_answer_ends_with_the_models_own_tokens(end_id):
+    from parameters import RequestError
+
+    guide = list(b"regex\n[0-9]+")
+    assert read(guide_bytes=guide).end_ids == read(guide_bytes=guide, end_id=[2]).end_ids == {2, 3}
+    with pytest.raises(RequestError, match="leave end_id out"):
+        read(guide_bytes=guide, end_id=end_id)

@@ -33,6 +33,7 @@ def test_upstreams_types_become_vllms_arguments(guide_type, guide, expected):
         ("json", "{}", "with a schema it is json_schema"),
         ("json_schema", "", "json_schema needs a guided_decoding_guide"),
         ("regex", "", "regex needs a guided_decoding_guide"),
+        ("regex", "a\0b", "holds NUL"),
     ],
 )
 def test_what_is_refused(guide_type, guide, words):

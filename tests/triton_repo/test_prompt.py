@@ -65,6 +65,7 @@ def test_stop_words_become_ids_and_ends(byte_level):
 
     assert word_lists(["ab", "", "c"], table) == [[a, b, c], [2, 3, -1]]
     assert word_lists([], table) == [[], []]
+    assert word_lists(["ab"], table, [258, 257]) == [[a, b, 258, 257], [2, 3, 4, -1]]
 
 
 @pytest.mark.parametrize("words", [["end", "\n"], ["a,b", ":"], ["</s>"], [" is", "\u8bed"]])

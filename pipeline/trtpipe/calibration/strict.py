@@ -119,7 +119,7 @@ def csv_records(content: bytes, where: str, line: int, offset: int) -> Iterator[
 
 def header(cells: list[str], where: str) -> list[str]:
     """Return the names of a CSV file's columns. Raises ConfigError for one that stands twice."""
-    repeated = sorted({name for name in cells if cells.count(name) > 1})
+    repeated = sorted({name for name in cells if name and cells.count(name) > 1})
     if repeated:
         raise ConfigError(
             f"the header names {', '.join(f'`{name}`' for name in repeated)} more than once",

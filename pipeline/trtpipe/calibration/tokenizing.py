@@ -38,15 +38,14 @@ def load(model: Path, date: str) -> ChatTokenizer:
 
 
 def end_of_answer(tokenizer: ChatTokenizer, model: Path) -> int:
-    """Return the token that ends an answer: of several the one that the tokenizer calls its eos token."""
-    named = tokenizer.tokenizer.token_to_id(tokenizer.named_tokens.get("eos_token", ""))
-    if named is None and not tokenizer.eos_ids:
+    """Return the token that ends an answer. Raises ConfigError where there is none."""
+    if tokenizer.end_id < 0:
         raise ConfigError(
             "the model has no token that ends an answer",
             where=str(model / "tokenizer_config.json"),
             fix="add `eos_token` there, or `eos_token_id` to config.json",
         )
-    return min(tokenizer.eos_ids) if named is None else named
+    return tokenizer.end_id
 
 
 def figures(tokenizer: ChatTokenizer, date: str) -> dict[str, Any]:

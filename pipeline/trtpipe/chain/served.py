@@ -82,7 +82,7 @@ def choose(heldout: Path, count: int, prompt_tokens_max: int) -> list[dict[str, 
 def _scorable(row: dict[str, Any], text: str, tokenizer: ChatTokenizer) -> dict[str, Any]:
     """Encode an answer again; an empty one keeps the EOS that the engine must have preferred."""
     prompt_ids = row["ids"][: row["prompt_tokens"]]
-    answer_ids = tokenizer.encode(text) or [min(tokenizer.eos_ids)]
+    answer_ids = tokenizer.encode(text) or [tokenizer.end_id]
     return {
         "id": row["id"],
         "segment": row["segment"],

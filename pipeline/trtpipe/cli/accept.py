@@ -65,7 +65,8 @@ def accept(
     addresses = Addresses(serving.host, serving.http_port, serving.grpc_port, serving.metrics_port)
     devices = host.require(foretold.planned, checkpoint, addresses)
     if options.dry_run:
-        options.result({"dry_run": True, "steps": list(NAMES)}, f"this machine has all for: {', '.join(NAMES)}")
+        measured = [name for name in NAMES if name != "drift"]
+        options.result({"dry_run": True, "steps": measured}, f"this machine has all for: {', '.join(measured)}")
         return
     limits = foretold.planned.plan.limits
     assert limits is not None  # noqa: S101 - the plan is legal

@@ -81,9 +81,10 @@ def ask(
             click.echo()
         # No schema can keep an answer from being cut.
         raise ToolFailed(
-            f"the answer is no whole JSON document: it was cut after {max_tokens} tokens",
+            "the answer is no whole JSON document" + ("" if shown else f": {answer.text}"),
             where="trtpipe ask --json-schema",
-            fix="raise --max-tokens, or let the schema allow less (maxLength, maxItems)",
+            fix=f"where it was cut after {max_tokens} tokens, raise --max-tokens, or let the schema allow less "
+            "(maxLength, maxItems)",
         )
     options.result(document, "" if shown else answer.text)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trtpipe.cli.common import Options, common
+from trtpipe.errors import UsageFault
 
 if TYPE_CHECKING:
     from trtpipe.triton_repo.server import Server
@@ -43,6 +44,8 @@ def serve(options: Options, front_port: int | None, *, no_front: bool) -> None:
     addresses = server.Addresses(serving.host, serving.http_port, serving.grpc_port, serving.metrics_port)
     port = front_port or serving.front_port
     if not no_front:
+        if port in (serving.http_port, serving.grpc_port, serving.metrics_port):
+            raise UsageFault(f"{port} is a port of Triton's", where="--front-port", fix="choose another port")
         served = fronted.served(space, release, addresses.http_url, os.environ.get(fronted.API_KEY))
         ports.require_free(serving.front_host, {"front": port})
         taken = front.bind(serving.front_host, port)

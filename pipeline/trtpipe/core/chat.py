@@ -103,6 +103,12 @@ class ChatTokenizer:
     def has_template(self) -> bool:
         return self.template is not None
 
+    @property
+    def end_id(self) -> int:
+        """The token that ends an answer: of several the one that the tokenizer calls its eos token; -1 of none."""
+        named: int | None = self.tokenizer.token_to_id(self.named_tokens.get("eos_token", ""))
+        return min(self.eos_ids, default=-1) if named is None else named
+
     def render(
         self,
         messages: Sequence[Mapping[str, Any]],

@@ -34,7 +34,7 @@ class Loop:
 
 
 def run(ask: Ask, *, clients: int, requests: int, on_answer: Callable[[int], None]) -> Loop:
-    """Send ``requests`` requests in all. ``ask(number)`` gives the texts of one answer as they come.
+    """Send ``requests`` requests in all, by no more clients than these. ``ask(number)`` gives an answer's texts.
 
     A request that fails with an error of this program is counted as such, and the loop goes on.
     """
@@ -48,6 +48,7 @@ def run(ask: Ask, *, clients: int, requests: int, on_answer: Callable[[int], Non
             on_answer(done)
         return answer
 
+    clients = min(clients, requests)
     started = time.monotonic()
     with ThreadPoolExecutor(clients) as pool:
         answers = tuple(pool.map(one, range(requests)))

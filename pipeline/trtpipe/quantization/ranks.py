@@ -6,6 +6,7 @@ every rank takes the same steps from the same sums, and the first one writes.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,8 @@ import torch
 from torch import distributed
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from trtpipe.core.worker import Events, die_with_parent
-from trtpipe.errors import TrtpipeError, from_document, raise_all
+from trtpipe.core.worker import REFUSALS, Events, die_with_parent
+from trtpipe.errors import TrtpipeError, from_document, raise_all, system_fault
 
 POLL_S = 0.5
 
@@ -41,8 +42,8 @@ def run(work: Work, job: dict[str, Any], events: Events) -> dict[str, Any]:
     finally:
         ended.set()
         watching.join()
-    if errors := results[0].get("errors"):
-        raise_all([from_document(document) for document in errors])
+    errors = {json.dumps(document): document for result in results.values() for document in result.get("errors", ())}
+    raise_all([from_document(document) for document in errors.values()])
     for note in results[0].pop("notes"):
         events.note(note)
     result: dict[str, Any] = results[0]
@@ -71,6 +72,10 @@ def _rank(work: Work, job: dict[str, Any]) -> dict[str, Any]:
         return {**work(job, notes), "notes": notes.texts}
     except TrtpipeError as error:
         return {"errors": [one.document() for one in error.each()]}
+    except OSError as fault:
+        if fault.errno not in REFUSALS:
+            raise
+        return {"errors": [system_fault(fault).document()]}
     finally:
         distributed.destroy_process_group()
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from trtpipe.core.worker import Events, serve
+from trtpipe.errors import ConfigError
 from trtpipe.quantization import companions, compressed_tensors, device, experts, kv_range, memory, ranks
 from trtpipe.quantization.activations import Activations
 from trtpipe.quantization.forward import Batch, batches, collecting, discard, forward
@@ -34,7 +35,18 @@ class Run:
 
 
 def work(job: dict[str, Any], events: Events) -> dict[str, Any]:
-    """Quantize. The job: model, prompts, folder, processes, and the fields of ``AwqRecipe``."""
+    """Quantize. The job: model, prompts, folder, processes, and the fields of ``AwqRecipe``.
+
+    Raises ConfigError where a process would have no prompt.
+    """
+    with Path(job["prompts"]).open(encoding="utf-8") as file:
+        prompts = sum(1 for _ in file)
+    if job["processes"] > prompts:
+        raise ConfigError(
+            f"{job['processes']} processes share {prompts} calibration prompts: some would have none",
+            where="quantization.processes",
+            fix="take fewer processes, or more prompts",
+        )
     return ranks.run(quantize, job, events) if job["processes"] > 1 else quantize(job, events)
 
 
@@ -59,12 +71,14 @@ def quantize(job: dict[str, Any], events: Events) -> dict[str, Any]:
         reports.append(report)
         run.activations.keep(index + 1, report)
     events.progress("quantize layer", run.stack.layers, run.stack.layers)
+    # Before the end, because the first rank then removes what the others may still be writing.
+    calibration_tokens = ranks.add_up(sum(int(batch.mask.sum()) for batch in tokens))
     if ranks.place()[0] == 0:
         _finish(run, model, folder, reports)
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "layers": reports,
-        "calibration_tokens": ranks.add_up(sum(int(batch.mask.sum()) for batch in tokens)),
+        "calibration_tokens": calibration_tokens,
         "computed_on": str(compute),
         "peak_rss_mib": round(peak_mib),
     }

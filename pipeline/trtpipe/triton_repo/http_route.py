@@ -22,7 +22,8 @@ class HttpRoute:
     def __init__(self, url: str) -> None:
         self._url = url
         # trust_env: a proxy of the environment must not stand between this machine and itself.
-        self._http = httpx.Client(trust_env=False)
+        # As many at once as the caller has threads: who waits for a connection would seem to wait for the server.
+        self._http = httpx.Client(trust_env=False, limits=httpx.Limits(max_connections=None))
 
     def close(self) -> None:
         self._http.close()

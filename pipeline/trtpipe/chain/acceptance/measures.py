@@ -102,8 +102,7 @@ def golden_ids(tokenizer: ChatTokenizer, http_url: str) -> dict[str, Any]:
         prompt = tokenizer.encode_chat([{"role": "user", "content": question}])
         ids, again = (
             engine_ids.answer(
-                http_url, prompt, max_tokens=GOLDEN_TOKENS, end_id=min(tokenizer.eos_ids, default=-1),
-                pad_id=tokenizer.pad_id,
+                http_url, prompt, max_tokens=GOLDEN_TOKENS, end_id=tokenizer.end_id, pad_id=tokenizer.pad_id,
             )
             for _ in range(2)
         )  # fmt: skip
@@ -113,6 +112,8 @@ def golden_ids(tokenizer: ChatTokenizer, http_url: str) -> dict[str, Any]:
         said = vllm_checks.answer_faults(ids, own)
         if ids != again:
             said.append("the same question got other ids the second time")
+        if not tokenizer.eos_ids.isdisjoint(ids):
+            said.append("the answer goes on behind a token that ends it")
         if text != own:
             said.append(f"the ensemble's text {text!r} is not that of the engine's ids, {own!r}")
         fix = "compare the checkpoint with the model, and see the server's log"

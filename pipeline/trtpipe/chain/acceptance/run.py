@@ -127,7 +127,7 @@ class Acceptance:
         planned = self.site.foretold.planned
         return {
             "schema_version": 1,
-            "ok": not self.steps.faults,
+            "ok": self.steps.whole,
             "created": now(),
             "command": command_line(),
             "machine": environment.describe() | {"gpus": [asdict(device) for device in self.site.devices]},

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from trtpipe.errors import Interrupted, TrtpipeError
+from trtpipe.errors import Interrupted, TrtpipeError, system_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,12 +65,19 @@ class Steps:
             figures, faults = failed.figures, failed.faults
         except TrtpipeError as fault:
             faults = fault.each()
+        except OSError as fault:
+            faults = [system_fault(fault)]
         seconds = round(time.monotonic() - started, 3)
         self._found[name] = Step("failed" if faults else "done", seconds, figures, tuple(faults))
         return not faults
 
     def leave_out(self, name: str, why: str, figures: dict[str, Any]) -> None:
         self._found[name] = Step("not measured", figures=figures, why=why)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every step has run and is right, but for those that are left out on purpose."""
+        return all(step.state in ("done", "not measured") for step in self.all().values())
 
     @property
     def faults(self) -> list[TrtpipeError]:

@@ -45,12 +45,21 @@ class TritonPythonModel:
             "INPUT_ID": ids,
             "REQUEST_INPUT_LEN": [len(ids)],
             "BAD_WORDS_IDS": word_lists(_texts(request, "BAD_WORDS_DICT"), self.table),
-            "STOP_WORDS_IDS": word_lists(_texts(request, "STOP_WORDS_DICT"), self.table),
+            "STOP_WORDS_IDS": word_lists(_texts(request, "STOP_WORDS_DICT"), self.table, self._other_ends(request)),
             "GUIDE_BYTES": guide_bytes(_text(request, "GUIDE_TYPE"), _text(request, "GUIDE")),
             "REQUEST_OUTPUT_LEN": [_number(request, "REQUEST_OUTPUT_LEN", default=0)],
-            "OUT_END_ID": [_number(request, "END_ID", default=min(self.tokenizer.eos_ids, default=-1))],
+            "OUT_END_ID": [_number(request, "END_ID", default=self.tokenizer.end_id)],
             "OUT_PAD_ID": [_number(request, "PAD_ID", default=self.tokenizer.pad_id)],
         }
+
+    def _other_ends(self, request: Any) -> list[int]:
+        """Return the model's further ending tokens: TensorRT-LLM takes one, and the others as stop words only.
+
+        None where the client says what ends the answer.
+        """
+        if pb_utils.get_input_tensor_by_name(request, "END_ID") is not None:
+            return []
+        return sorted(self.tokenizer.eos_ids - {self.tokenizer.end_id})
 
 
 def _texts(request: Any, name: str) -> list[str]:

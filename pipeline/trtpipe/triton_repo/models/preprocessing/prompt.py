@@ -47,14 +47,16 @@ def _messages(text: str) -> list[dict[str, Any]] | None:
     return messages
 
 
-def word_lists(words: Sequence[str], table: TokenBytes) -> list[list[int]]:
-    """Return TensorRT-LLM's two rows: the ids of all words, then where each word ends, filled up with -1."""
+def word_lists(words: Sequence[str], table: TokenBytes, tokens: Sequence[int] = ()) -> list[list[int]]:
+    """Return TensorRT-LLM's two rows: the ids of all words, then where each word ends, filled up with -1.
+
+    ``tokens``: ids that are words of their own.
+    """
     ids: list[int] = []
     ends: list[int] = []
-    for word in words:
-        if word:
-            ids += table.spell(word)
-            ends.append(len(ids))
+    for spelled in (*(table.spell(word) for word in words if word), *([token] for token in tokens)):
+        ids += spelled
+        ends.append(len(ids))
     return [ids, ends + [-1] * (len(ids) - len(ends))]
 
 

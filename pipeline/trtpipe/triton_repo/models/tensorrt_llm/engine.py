@@ -147,7 +147,9 @@ class Engine:
             outcome = "refused"
         except Exception as fault:
             self._check_health()
-            reason = "the engine has died; load the model again" if self._lost else str(fault)
+            # vLLM wraps what went wrong into an exception without a text.
+            told = str(fault.__cause__ or fault) or repr(fault)
+            reason = "the engine has died; load the model again" if self._lost else told
             pb_utils.Logger.log_error(f"request {reply.request_id or 'without an id'} failed: {reason}")
             reply.fail(reason, pb_utils.TritonError.UNAVAILABLE if self._lost else pb_utils.TritonError.INTERNAL)
             outcome = "failed"
@@ -182,6 +184,7 @@ class Engine:
         try:
             async with aclosing(stream):
                 async for output in stream:
+                    _require_sound(output.outputs[0])
                     if pace.add(len(output.outputs[0].token_ids)):
                         queue_s = output.metrics.scheduled_ts - output.metrics.queued_ts
                         self._metrics.begun(first_token_s=pace.first_token_s, queue_s=queue_s)
@@ -233,6 +236,12 @@ class Engine:
             self._lost = True
             pb_utils.Logger.log_error(f"the engine has died with {len(self._active)} requests; unloading the model")
             threading.Thread(target=pb_utils.unload_model, args=(self._model,), daemon=True).start()
+
+
+def _require_sound(output: Any) -> None:
+    """Raise RuntimeError where vLLM gave a request up: its last output looks like an answer's end otherwise."""
+    if output.finish_reason in ("error", "abort"):
+        raise RuntimeError(f"the engine gave the request up ({output.finish_reason}); its log says why")
 
 
 def _new(output: Any, end_ids: frozenset[int]) -> tuple[list[int], list[float]]:

@@ -62,15 +62,19 @@ def read(values: Values, limits: Limits) -> Generation:
             f"too long: {len(prompt_ids)} prompt tokens + {answer_tokens_max} requested answer tokens"
             f" = {len(prompt_ids) + answer_tokens_max}; this engine takes {limits.tokens} in all"
         )
+    guide, end_ids = guidance.read(values.get("guide_bytes", [])), _end_ids(values, limits)
+    if guide and not (limits.eos_ids and limits.eos_ids <= end_ids):
+        # vLLM's grammar takes the model's own ending token for the end of the document, and anything behind it.
+        raise RequestError("a guided answer ends with the model's own ending tokens: leave end_id out")
     return Generation(
         prompt_ids=prompt_ids,
         answer_tokens_min=_answer_tokens_min(values, answer_tokens_max),
         answer_tokens_max=answer_tokens_max,
-        end_ids=_end_ids(values, limits),
+        end_ids=end_ids,
         stop_words=_words("stop_words_list", values, limits),
         bad_words=_words("bad_words_list", values, limits),
         streaming=bool(_scalar(values, "streaming", False)),
-        guide=guidance.read(values.get("guide_bytes", [])),
+        guide=guide,
         sampling=_sampling(values),
         log_probs=bool(_scalar(values, "return_log_probs", False)),
         counts_prompt=bool(_scalar(values, "return_num_input_tokens", False)),

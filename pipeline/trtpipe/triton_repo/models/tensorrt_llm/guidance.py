@@ -37,6 +37,8 @@ def read(guide_bytes: Sequence[int]) -> dict[str, Any] | None:
         return {"json_object": True}
     if guide_type not in ARGUMENTS:
         raise RequestError(f"guided_decoding_guide_type is `{guide_type}`; it must be one of {TYPES}")
+    if "\0" in guide:
+        raise RequestError("guided_decoding_guide holds NUL")
     if not guide:
         raise RequestError(f"guided_decoding_guide_type {guide_type} needs a guided_decoding_guide")
     return {ARGUMENTS[guide_type]: guide}

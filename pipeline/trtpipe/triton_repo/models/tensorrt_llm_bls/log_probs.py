@@ -11,15 +11,21 @@ if TYPE_CHECKING:
 
 
 class LogProbs:
-    """Gathers those of the engine's responses until they have been sent on; without any, there is nothing to send."""
+    """Gathers those of the engine's responses until they have been sent on; without any, there is nothing to send.
 
-    def __init__(self) -> None:
+    ``repeated``: each response has those of all tokens so far, as TensorRT-LLM's ``LlmRequest::createResult`` makes it.
+    """
+
+    def __init__(self, *, repeated: bool) -> None:
+        self._repeated, self._seen = repeated, 0
         self._new: list[np.ndarray[Any, Any]] = []
         self._sum: Tensors = {}
 
     def add(self, answer: Tensors) -> None:
         if "output_log_probs" in answer:
-            self._new.append(answer["output_log_probs"])
+            values = answer["output_log_probs"]
+            self._new.append(values[..., self._seen :] if self._repeated else values)
+            self._seen = values.shape[-1]
             self._sum = {"cum_log_probs": answer["cum_log_probs"]}
 
     def is_owed(self) -> bool:

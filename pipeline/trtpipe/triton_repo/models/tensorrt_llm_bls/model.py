@@ -39,7 +39,9 @@ class TritonPythonModel:
         self.steps = GUIDED_STEPS if guided else STEPS
         tokenizer = ChatTokenizer.load(folder.resolve())
         self.table = TokenBytes(tokenizer.tokenizer)
-        self.opens_text = tokenizer.has_template
+        # The local engine has dropped the space in front of the text already.
+        self.opens_text = tokenizer.has_template and not guided
+        self.guided = guided
         self.threads = ThreadPoolExecutor(REQUESTS_MAX, thread_name_prefix="request")
 
     def execute(self, requests: list[Any]) -> None:
@@ -79,7 +81,7 @@ class TritonPythonModel:
         tensors["stream"] = np.array([[True]])
         stop_words, tokens_min = _texts(tensors, "stop_words"), _number(tensors, "min_tokens", 0)
         answer = Answer(self.table, stop_words, tokens_min, opens_text=self.opens_text)
-        counts, log_probs = Counts(), LogProbs()
+        counts, log_probs = Counts(), LogProbs(repeated=not self.guided)
         ids: list[int] = []
         sent = ended = cancelled = False
         for produced in stream(engine, tensors, engine_id):
