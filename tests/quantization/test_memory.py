@@ -51,6 +51,9 @@ def test_too_little_memory_for_a_layer_names_which_memory_and_how_much() -> None
     with pytest.raises(EnvironmentUnfit, match=r"out of RAM: about .* GiB of RAM needed \(one layer") as caught:
         memory.require(found, found.least - 1, CPU)
     assert f"a machine with {found.least / memory.GIB:.1f} GiB of free RAM" in caught.value.fix
+    with pytest.raises(EnvironmentUnfit, match="GiB free for each of 2 processes") as caught:
+        memory.require(found, found.least, CPU, sharers=2)
+    assert f"{2 * found.least / memory.GIB:.1f} GiB of free RAM, or fewer quantization.processes" in caught.value.fix
     with pytest.raises(EnvironmentUnfit, match="out of GPU memory"):
         memory.require(found, memory.GIB, GPU)
 

@@ -46,7 +46,12 @@ class Need:
         return self.least + self.activations
 
     def __str__(self) -> str:
-        parts = {"one layer": self.layer, "its statistics": self.statistics, "activations": self.activations}
+        parts = {
+            "one layer": self.layer,
+            "its statistics": self.statistics,
+            "a batch": self.batch,
+            "activations": self.activations,
+        }
         return ", ".join(f"{name} {size / GIB:.1f}" for name, size in parts.items())
 
 
@@ -73,17 +78,24 @@ def need(
     )
 
 
-def require(found: Need, free: int, compute: Compute) -> str:
-    """Return need and free memory in words. Raises EnvironmentUnfit where not even one layer fits."""
-    kind = "RAM" if compute.device.type == "cpu" else "GPU memory"
-    text = f"about {found.total / GIB:.1f} GiB of {kind} needed ({found}), {free / GIB:.1f} GiB free"
-    if found.least > free:
+def require(found: Need, free: int, compute: Compute, *, sharers: int = 1) -> str:
+    """Return need and free memory in words. ``sharers``: processes that ``free`` is for.
+
+    Raises EnvironmentUnfit where not even one layer fits.
+    """
+    kind, each = ("RAM" if compute.device.type == "cpu" else "GPU memory"), free // sharers
+    text = f"about {found.total / GIB:.1f} GiB of {kind} needed ({found}), {each / GIB:.1f} GiB free"
+    if sharers > 1:
+        text += f" for each of {sharers} processes"
+    if found.least > each:
+        others = ", or fewer quantization.processes" if sharers > 1 else ""
         raise EnvironmentUnfit(
             f"quantizing would run out of {kind}: {text}",
             where="the largest decoder layer",
-            fix=f"a machine with {found.least / GIB:.1f} GiB of free {kind}; fewer calibration tokens change nothing",
+            fix=f"a machine with {found.least * sharers / GIB:.1f} GiB of free {kind}{others}; fewer calibration tokens "
+            "change nothing",
         )
-    return text if found.total <= free else f"{text}: activations are read from disk for each layer, which is slower"
+    return text if found.total <= each else f"{text}: activations are read from disk for each layer, which is slower"
 
 
 def free_bytes(compute: Compute) -> int:

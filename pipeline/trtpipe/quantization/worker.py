@@ -94,8 +94,8 @@ def _fits(stack: DecoderStack, tokens: list[Batch], compute: device.Compute, eve
     needed = memory.need(shapes, stack.architecture.groups_of(shapes), stack.config.hidden_size, count, compute)
     on_cpu = compute.device.type == "cpu"
     # Processes on one CPU share its memory; of GPUs each has its own.
-    free = memory.free_bytes(compute) // (ranks.place()[1] if on_cpu else 1)
-    events.note(memory.require(needed, free, compute))
+    free, sharers = memory.free_bytes(compute), ranks.place()[1] if on_cpu else 1
+    events.note(memory.require(needed, free, compute, sharers=sharers))
     return needed.total <= free and not on_cpu
 
 

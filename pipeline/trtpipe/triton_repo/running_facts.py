@@ -25,7 +25,10 @@ class KvBlocks:
 
 def about(http_url: str) -> dict[str, Any]:
     """Return the server's own name and version. Raises ToolFailed."""
-    found = _get(f"{http_url}/v2").json()
+    try:
+        found = _get(f"{http_url}/v2").json()
+    except ValueError:
+        raise ToolFailed("what answers is no Triton", where=http_url, fix="see what listens on that port") from None
     return {name: found.get(name) for name in ("name", "version")}
 
 

@@ -3,6 +3,7 @@
 release/
 ├── engine/                    the engine folder, hard-linked, its lock among the files
 ├── tokenizer/                 what tokenizing and the chat template need of the model's folder
+├── monitoring/                Grafana dashboard, Prometheus alert rules
 ├── model_repository/          as of the local engine, but tensorrt_llm has no code: its backend is in C++
 └── launch/                    how to start it: a launcher of its own, compose, Kubernetes, systemd
 """
