@@ -92,8 +92,8 @@ def require(found: Need, free: int, compute: Compute, *, sharers: int = 1) -> st
         raise EnvironmentUnfit(
             f"quantizing would run out of {kind}: {text}",
             where="the largest decoder layer",
-            fix=f"a machine with {found.least * sharers / GIB:.1f} GiB of free {kind}{others}; fewer calibration tokens "
-            "change nothing",
+            fix=f"a machine with {found.least * sharers / GIB:.1f} GiB of free {kind}{others}; fewer calibration "
+            "tokens change nothing",
         )
     return text if found.total <= each else f"{text}: activations are read from disk for each layer, which is slower"
 
