@@ -36,7 +36,7 @@ def text(serving: Serving) -> str:
 | Kubernetes | a claim `{CLAIM}` that holds this release, read by many nodes; `kubectl apply --filename launch/kubernetes.yaml` | service `trtpipe` |
 | by hand, in the image | `python3 {START} . --check`, then without `--check` | ports 8000, 8001, 8002 |
 
-All four run the same launcher, which the release carries (`start/`, Python's standard library alone). Before anything is
+All four run the same launcher, which the release carries (`start` and `trtpipe/`, Python's standard library alone). Before anything is
 loaded it compares the lock (TensorRT-LLM, TensorRT, driver, GPU) with the machine, and looks at free GPU memory,
 `/dev/shm` ({SHM_MIB} MiB), ports and MPI, all problems at once. It starts the ranks, refuses to be started by mpirun
 itself or with another number of ranks, and ends a start that has not answered after {serving.load_time_limit_s:.0f} s with the last

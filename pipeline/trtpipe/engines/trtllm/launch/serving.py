@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NAME = "trtpipe"
 MOUNT = "/release"  # where containers see the release
-START = "launch/start"  # a folder that Python runs: the image's own PYTHONPATH stays as it is
+START = "launch/start"  # what it imports lies beside it: the image's own PYTHONPATH stays as it is
 ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1"}  # the release is read only
 POLL_S = 10
 STOP_S = EXIT_TIMEOUT_S + 40  # to end in order, before a container is killed
