@@ -146,3 +146,10 @@ def test_readiness_is_asked_for_longer_than_the_launcher_waits(tmp_path: Path) -
     assert container["command"][-2:] == ["--time-limit-s", "600"]
     assert 600 < probe["periodSeconds"] * probe["failureThreshold"] < 700
     assert container_of(files)["healthcheck"]["start_period"] == "660s"
+
+
+@pytest.mark.parametrize(("limit_s", "word"), [(0.3, "0.3"), (1800, "1800"), (2000000.5, "2000000.5")])
+def test_a_time_limit_is_not_rounded_on_its_way_to_the_launcher(tmp_path: Path, limit_s: float, word: str) -> None:
+    files = made(tmp_path, target={"load_time_limit_s": limit_s})
+    assert container_of(files)["command"][-2:] == ["--time-limit-s", word]
+    assert f"not answered after {word} s" in files["README.md"]

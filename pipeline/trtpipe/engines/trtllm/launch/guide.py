@@ -39,7 +39,7 @@ def text(serving: Serving) -> str:
 All four run the same launcher, which the release carries (`start` and `trtpipe/`, Python's standard library alone). Before anything is
 loaded it compares the lock (TensorRT-LLM, TensorRT, driver, GPU) with the machine, and looks at free GPU memory,
 `/dev/shm` ({SHM_MIB} MiB), ports and MPI, all problems at once. It starts the ranks, refuses to be started by mpirun
-itself or with another number of ranks, and ends a start that has not answered after {serving.load_time_limit_s:.0f} s with the last
+itself or with another number of ranks, and ends a start that has not answered after {serving.time_limit_s} s with the last
 line of each rank.
 
 Kubernetes: the disruption budget keeps one pod, so that draining the only node waits until another serves. The node label

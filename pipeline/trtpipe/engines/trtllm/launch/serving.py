@@ -44,7 +44,12 @@ class Serving:
     @property
     def command(self) -> list[str]:
         """What the container runs. Inside it the ports are upstream's."""
-        return ["python3", f"{MOUNT}/{START}", MOUNT, "--time-limit-s", f"{self.load_time_limit_s:.0f}"]
+        return ["python3", f"{MOUNT}/{START}", MOUNT, "--time-limit-s", self.time_limit_s]
+
+    @property
+    def time_limit_s(self) -> str:
+        """``load_time_limit_s`` as a word of a line, unrounded: the launcher refuses 0."""
+        return f"{self.load_time_limit_s:.15g}"
 
     @property
     def polls_to_ready(self) -> int:

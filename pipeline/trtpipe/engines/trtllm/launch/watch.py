@@ -55,7 +55,7 @@ class Watched:
             if self.child.poll() is not None:
                 raise self._failed(f"the engine did not start: {self._ending()}", ranks)
             if time.monotonic() - started > time_limit_s:
-                raise self._failed(f"the engine was not ready within {time_limit_s:.0f} s", ranks)
+                raise self._failed(f"the engine was not ready within {time_limit_s:g} s", ranks)
             time.sleep(POLL_S)
         return time.monotonic() - started
 
