@@ -31,8 +31,8 @@ def text(serving: Serving) -> str:
 
 | with | how | then |
 |---|---|---|
-| Docker | `docker compose --file launch/compose.yaml up` | 127.0.0.1, ports {ports.http}, {ports.grpc}, {ports.metrics} |
-| systemd | `{UNIT}` to `/etc/systemd/system/`; `systemctl enable --now "$(systemd-escape --path --template={UNIT} RELEASE)"` | the same, restarted when it ends by itself |
+| Docker | `docker compose --file launch/compose.yaml up` | 127.0.0.1, ports {ports.http}, {ports.grpc}, {ports.metrics}; a second release so started takes its place, unless `--project-name` differs |
+| systemd | `{UNIT}` to `/etc/systemd/system/`; `systemctl enable --now "$(systemd-escape --path --template={UNIT} RELEASE)"` | the same, restarted when it ends by itself; releases with other ports run beside it |
 | Kubernetes | a claim `{CLAIM}` that holds this release, read by many nodes; `kubectl apply --filename launch/kubernetes.yaml` | service `trtpipe` |
 | by hand, in the image | `python3 {START} . --check`, then without `--check` | ports 8000, 8001, 8002 |
 
