@@ -175,12 +175,12 @@ def test_a_time_limit_is_a_time(site: Site, seconds: str) -> None:
 
 @pytest.mark.parametrize("port", ["0", "-1", "65536", "70000", "http"])
 def test_a_port_is_a_port(site: Site, port: str) -> None:
-    assert f"argument --http-port: invalid port value: '{port}'" in site.run(f"--http-port={port}", code=2)
+    assert f"argument --http-port: invalid port value: '{port}'" in site.run("--check", f"--http-port={port}", code=2)
 
 
 def test_ports_differ(site: Site) -> None:
     _, grpc, metrics = site.ports.by_purpose().values()
-    said = site.run(f"--http-port={grpc}", code=2)
+    said = site.run("--check", f"--http-port={grpc}", code=2)
     assert f"error: the ports must differ: http {grpc}, grpc {grpc}, metrics {metrics}" in said
     assert "Traceback" not in said
     assert site.told() == {}
