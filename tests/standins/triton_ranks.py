@@ -34,7 +34,11 @@ def say(text: str) -> None:
 
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    (FOLDER / f"rank{RANK}.json").write_text(json.dumps({"arguments": sys.argv[1:], "folder": str(Path.cwd())}))
+    told = {
+        "arguments": sys.argv[1:], "folder": str(Path.cwd()),
+        "no_bytecode": os.environ.get("PYTHONDONTWRITEBYTECODE"),
+    }  # fmt: skip
+    (FOLDER / f"rank{RANK}.json").write_text(json.dumps(told))
     if os.environ.get("STANDIN_FAIL_RANK") == str(RANK):
         say("no kernel image is available for execution on the device")
         sys.exit(1)

@@ -15,6 +15,7 @@ import pytest
 
 import launches
 from standins import nvidia_smi, triton_ranks
+from trtpipe.core import digest
 from trtpipe.engines.trtllm.launch.line import Ports
 from trtpipe.engines.trtllm.launch.rank_log import TAG
 
@@ -76,6 +77,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def test_it_starts_as_many_ranks_as_the_engine_has_and_ends_them(site: Site) -> None:
+    packaged = digest.of_folder(site.release)
     child = site.start()
     assert child.stderr is not None
     said = ""
@@ -89,10 +91,12 @@ def test_it_starts_as_many_ranks_as_the_engine_has_and_ends_them(site: Site) -> 
     assert len(told) == RANKS
     home = str(site.release / "model_repository/tensorrt_llm")
     assert {rank["folder"] for rank in told.values()} == {home}, "../../engine is seen from there"
+    assert {rank["no_bytecode"] for rank in told.values()} == {"1"}, "Triton's Python models lie in the release"
     child.send_signal(signal.SIGTERM)
     out, said = child.communicate(timeout=60)
     assert child.returncode == 130, said
     assert "stopped by SIGTERM" in said
+    assert digest.of_folder(site.release) == packaged, "a release that was started is still what its record says"
     assert {int(found[1]) for line in out.splitlines() if (found := TAG.match(line))} == {0, 1, 2}
 
 
@@ -167,3 +171,16 @@ def test_an_engine_without_a_lock_is_not_started(site: Site, text: str | None) -
 @pytest.mark.parametrize("seconds", ["nan", "inf", "0", "-1", "soon"])
 def test_a_time_limit_is_a_time(site: Site, seconds: str) -> None:
     assert "argument --time-limit-s: invalid seconds value" in site.run(f"--time-limit-s={seconds}", code=2)
+
+
+@pytest.mark.parametrize("port", ["0", "-1", "65536", "70000", "http"])
+def test_a_port_is_a_port(site: Site, port: str) -> None:
+    assert f"argument --http-port: invalid port value: '{port}'" in site.run("--check", f"--http-port={port}", code=2)
+
+
+def test_ports_differ(site: Site) -> None:
+    _, grpc, metrics = site.ports.by_purpose().values()
+    said = site.run("--check", f"--http-port={grpc}", code=2)
+    assert f"error: the ports must differ: http {grpc}, grpc {grpc}, metrics {metrics}" in said
+    assert "Traceback" not in said
+    assert site.told() == {}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -125,9 +129,8 @@ def test_compose_takes_its_file(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
-    """The program need not be on this machine: one that is stands for it."""
     path = tmp_path / systemd.UNIT
-    text = systemd.text().replace("=docker ", f"={sys.executable} ")
+    text = systemd.text()
 
     def said(text: str) -> str:
         path.write_text(text)
@@ -139,6 +142,33 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     assert "StopGrace" in said(text.replace("TimeoutStopSec", "StopGrace"))
 
 
+def compose_calls(release: str, folder: Path) -> list[list[str]]:
+    """Run the unit's lines for a release as systemd would, with a stand-in for docker, and return what it was told."""
+    docker = folder / "docker"
+    docker.write_text(f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n")
+    docker.chmod(0o755)
+    meant = {"%f": release, "%%": "%", "$$": "$"}
+    calls = []
+    for line in re.findall(r"^Exec\w+=(.*)$", systemd.text(), re.MULTILINE):
+        words = [re.sub(r"%.|\$\$", lambda found: meant[found[0]], word) for word in shlex.split(line)]
+        told = subprocess.run(
+            words, env={"PATH": f"{folder}:/usr/bin:/bin"}, capture_output=True, text=True, check=True, timeout=30
+        ).stdout
+        calls.append(json.loads(told))
+    return calls
+
+
+def test_each_release_under_systemd_is_a_compose_project_of_its_own(tmp_path: Path) -> None:
+    names = set()
+    for release in ("/srv/releases/a", "/srv/releases/B", "/srv/releases/a b's $HOME"):
+        up, down = (dict(itertools.pairwise(call)) for call in compose_calls(release, tmp_path))
+        assert (up["compose.yaml"], down["compose.yaml"]) == ("up", "down")
+        assert up["--project-name"] == down["--project-name"], "it ends what it has started"
+        assert re.fullmatch("[a-z0-9][a-z0-9_-]*", up["--project-name"]), "compose takes no other"
+        names.add(up["--project-name"])
+    assert len(names) == 3
+
+
 def test_readiness_is_asked_for_longer_than_the_launcher_waits(tmp_path: Path) -> None:
     files = made(tmp_path, target={"load_time_limit_s": 600})
     (container,) = objects_of(files)["Deployment"]["spec"]["template"]["spec"]["containers"]
@@ -146,3 +176,10 @@ def test_readiness_is_asked_for_longer_than_the_launcher_waits(tmp_path: Path) -
     assert container["command"][-2:] == ["--time-limit-s", "600"]
     assert 600 < probe["periodSeconds"] * probe["failureThreshold"] < 700
     assert container_of(files)["healthcheck"]["start_period"] == "660s"
+
+
+@pytest.mark.parametrize(("limit_s", "word"), [(0.3, "0.3"), (1800, "1800"), (2000000.5, "2000000.5")])
+def test_a_time_limit_is_not_rounded_on_its_way_to_the_launcher(tmp_path: Path, limit_s: float, word: str) -> None:
+    files = made(tmp_path, target={"load_time_limit_s": limit_s})
+    assert container_of(files)["command"][-2:] == ["--time-limit-s", word]
+    assert f"not answered after {word} s" in files["README.md"]

@@ -22,7 +22,7 @@ from trtpipe.engines.trtllm.launch import checks, machine, ranks
 from trtpipe.engines.trtllm.launch.line import ENGINE_MODEL, TRITON, Ports, leader
 from trtpipe.engines.trtllm.launch.ranks import Ranks
 from trtpipe.engines.trtllm.launch.watch import Watched
-from trtpipe.errors import ConfigError, Interrupted, TrtpipeError, raise_all, system_fault
+from trtpipe.errors import ConfigError, Interrupted, TrtpipeError, UsageFault, raise_all, system_fault
 
 if TYPE_CHECKING:
     from trtpipe.engines.trtllm.built.folder import EngineFolder
@@ -51,8 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     usual = Ports()
     made.add_argument("release", type=Path, help="folder with engine/ and model_repository/")
     made.add_argument("--ranks", type=int, help="refused where the engine has another number")
-    for purpose, port in usual.by_purpose().items():
-        made.add_argument(f"--{purpose}-port", type=int, default=port, help=f"default {port}")
+    for purpose, number in usual.by_purpose().items():
+        made.add_argument(f"--{purpose}-port", type=port, default=number, help=f"default {number}")
     made.add_argument("--tritonserver", default=TRITON, help=f"default {TRITON}")
     made.add_argument("--time-limit-s", type=seconds, default=1800.0, help="the engine must answer within this time")
     made.add_argument("--check", action="store_true", help="make the checks, print the line and start nothing")
@@ -65,11 +65,18 @@ def seconds(text: str) -> float:
     return given
 
 
+def port(text: str) -> int:
+    if not 1 <= (given := int(text)) <= 65535:
+        raise ValueError(text)
+    return given
+
+
 def _start(given: argparse.Namespace) -> None:
     engine = folder.read(given.release / "engine")
     needed = Ranks.of(engine)
     ranks.require(needed, given.ranks, os.environ)
     ports = Ports(given.http_port, given.grpc_port, given.metrics_port)
+    _require_distinct(ports)
     repository = (given.release / "model_repository").resolve()
     line = leader(needed.count, repository, ports, shm_prefix=f"trtpipe_{ports.http}_", program=given.tritonserver)
     found = checks.check(engine, _lock(engine), machine.look(os.environ, given.tritonserver), ports)
@@ -79,6 +86,17 @@ def _start(given: argparse.Namespace) -> None:
     print(f"starting {needed}: {shlex.join(line)}", file=sys.stderr, flush=True)
     if not given.check:
         _run(line, repository / ENGINE_MODEL, needed.count, ports, given.time_limit_s)
+
+
+def _require_distinct(ports: Ports) -> None:
+    """Each port is free, and still only one server can have it: Triton would say so after loading."""
+    numbers = ports.by_purpose()
+    if len({*numbers.values()}) < len(numbers):
+        raise UsageFault(
+            f"the ports must differ: {', '.join(f'{purpose} {number}' for purpose, number in numbers.items())}",
+            where=", ".join(f"--{purpose}-port" for purpose in numbers),
+            fix="give each a port of its own; one that is not given has its default",
+        )
 
 
 def _run(line: list[str], home: Path, count: int, ports: Ports, time_limit_s: float) -> None:

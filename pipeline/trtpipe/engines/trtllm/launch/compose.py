@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
 SERVICE = "tritonserver"
 INSIDE = Ports()
-# The image has a Python, which the launcher needs; a curl it need not have.
-ASK = f"import urllib.request; urllib.request.urlopen('http://127.0.0.1:{INSIDE.http}{READY}', timeout=5)"
+# The image has a Python, which the launcher needs; a curl it need not have. As `watch.is_ready`, without a proxy.
+ASK = (
+    "from urllib.request import ProxyHandler, build_opener; "
+    f"build_opener(ProxyHandler({{}})).open('http://127.0.0.1:{INSIDE.http}{READY}', timeout=5)"
+)
 
 
 def document(serving: Serving) -> dict[str, Any]:

@@ -31,15 +31,15 @@ def text(serving: Serving) -> str:
 
 | with | how | then |
 |---|---|---|
-| Docker | `docker compose --file launch/compose.yaml up` | 127.0.0.1, ports {ports.http}, {ports.grpc}, {ports.metrics} |
-| systemd | `{UNIT}` to `/etc/systemd/system/`; `systemctl enable --now "$(systemd-escape --path --template={UNIT} RELEASE)"` | the same, restarted when it ends by itself |
+| Docker | `docker compose --file launch/compose.yaml up` | 127.0.0.1, ports {ports.http}, {ports.grpc}, {ports.metrics}; a second release so started takes its place, unless `--project-name` differs |
+| systemd | `{UNIT}` to `/etc/systemd/system/`; `systemctl enable --now "$(systemd-escape --path --template={UNIT} RELEASE)"` | the same, restarted when it ends by itself; releases with other ports run beside it |
 | Kubernetes | a claim `{CLAIM}` that holds this release, read by many nodes; `kubectl apply --filename launch/kubernetes.yaml` | service `trtpipe` |
 | by hand, in the image | `python3 {START} . --check`, then without `--check` | ports 8000, 8001, 8002 |
 
-All four run the same launcher, which the release carries (`start/`, Python's standard library alone). Before anything is
+All four run the same launcher, which the release carries (`start` and `trtpipe/`, Python's standard library alone). Before anything is
 loaded it compares the lock (TensorRT-LLM, TensorRT, driver, GPU) with the machine, and looks at free GPU memory,
 `/dev/shm` ({SHM_MIB} MiB), ports and MPI, all problems at once. It starts the ranks, refuses to be started by mpirun
-itself or with another number of ranks, and ends a start that has not answered after {serving.load_time_limit_s:.0f} s with the last
+itself or with another number of ranks, and ends a start that has not answered after {serving.time_limit_s} s with the last
 line of each rank.
 
 Kubernetes: the disruption budget keeps one pod, so that draining the only node waits until another serves. The node label

@@ -15,10 +15,16 @@ if TYPE_CHECKING:
     from trtpipe.config.target import TensorrtLlmTarget
     from trtpipe.engines.trtllm.built.lock import Lock
 
+START = "start"  # a file: of a folder that it runs, Python keeps the bytecode before the first line could forbid it
 PACKAGE = Path(trtpipe.__file__).parent
 BEGINNING = '''"""Start a release: `python3 launch/start RELEASE` (`--help` says more)."""
 
+import os
 import sys
+
+# A release stays byte for byte what its record says: here, in what this starts and in Triton's Python models.
+sys.dont_write_bytecode = True
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 from trtpipe.engines.trtllm.launch.__main__ import main
 
@@ -49,13 +55,13 @@ def files(engine: Path, target: TensorrtLlmTarget, lock: Lock, ports: Ports | No
         "compose.yaml": _yaml(compose.document(said)),
         "kubernetes.yaml": _yaml(*kubernetes.documents(said)),
         systemd.UNIT: systemd.text(),
-        **{f"start/{name}": text for name, text in code().items()},
+        **code(),
     }
 
 
 def code() -> dict[str, str]:
-    """Return the text of what a release carries: it decides the release's bytes."""
-    return {"__main__.py": BEGINNING} | {f"trtpipe/{name}": (PACKAGE / name).read_text("utf-8") for name in CARRIED}
+    """Return the text of what a release carries, the launcher and what it imports: it decides the release's bytes."""
+    return {START: BEGINNING} | {f"trtpipe/{name}": (PACKAGE / name).read_text("utf-8") for name in CARRIED}
 
 
 class _Plain(yaml.SafeDumper):

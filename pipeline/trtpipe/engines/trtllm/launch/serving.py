@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NAME = "trtpipe"
 MOUNT = "/release"  # where containers see the release
-START = "launch/start"  # a folder that Python runs: the image's own PYTHONPATH stays as it is
+START = "launch/start"  # what it imports lies beside it: the image's own PYTHONPATH stays as it is
 ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1"}  # the release is read only
 POLL_S = 10
 STOP_S = EXIT_TIMEOUT_S + 40  # to end in order, before a container is killed
@@ -44,7 +44,12 @@ class Serving:
     @property
     def command(self) -> list[str]:
         """What the container runs. Inside it the ports are upstream's."""
-        return ["python3", f"{MOUNT}/{START}", MOUNT, "--time-limit-s", f"{self.load_time_limit_s:.0f}"]
+        return ["python3", f"{MOUNT}/{START}", MOUNT, "--time-limit-s", self.time_limit_s]
+
+    @property
+    def time_limit_s(self) -> str:
+        """``load_time_limit_s`` as a word of a line, unrounded: the launcher refuses 0."""
+        return f"{self.load_time_limit_s:.15g}"
 
     @property
     def polls_to_ready(self) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from trtpipe.engines.trtllm.launch.compose import SERVICE
-from trtpipe.engines.trtllm.launch.serving import STOP_S
+from trtpipe.engines.trtllm.launch.serving import NAME, STOP_S
 from trtpipe.errors import ConfigError, Interrupted, UsageFault
 
 UNIT = "trtpipe@.service"
 
 
 def text() -> str:
-    compose = "docker compose --file compose.yaml"
     sections = {
         "Unit": {
             "Description": "trtpipe release %f",
@@ -24,8 +23,8 @@ def text() -> str:
         "Service": {
             "Type": "exec",
             "WorkingDirectory": "%f/launch",
-            "ExecStart": f"{compose} up --abort-on-container-exit --exit-code-from {SERVICE}",
-            "ExecStop": f"{compose} down --timeout {STOP_S}",
+            "ExecStart": _compose(f"up --abort-on-container-exit --exit-code-from {SERVICE}"),
+            "ExecStop": _compose(f"down --timeout {STOP_S}"),
             "Restart": "on-failure",
             "RestartSec": "30s",
             # What config or engine is at fault for stays so.
@@ -40,3 +39,13 @@ def text() -> str:
         for section, keys in sections.items()
     ]
     return "\n\n".join(blocks) + "\n"
+
+
+def _compose(words: str) -> str:
+    """Return the line of a compose command in a project of the instance's own: those of one project replace each other.
+
+    A project's name may not hold a path, nor an instance's escaped name, so it has the path's checksum. The path is a
+    word of its own, which no shell reads; ``$$`` and ``%%`` are systemd's for one of them.
+    """
+    project = f'{NAME}-$$(printf %%s "$$1" | cksum | cut -d " " -f 1)'
+    return f"/bin/sh -c 'exec docker compose --project-name \"{project}\" --file compose.yaml {words}' sh %f"

@@ -6,8 +6,8 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ POLL_S = 0.5
 REQUEST_LIMIT_S = 5
 STOP_GRACE_S = EXIT_TIMEOUT_S + 20.0
 READY = "/v2/models/ensemble/ready"  # the server's own health ignores models that are not loaded
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the environment's proxy is not for loopback
 
 
 class Watched:
@@ -54,7 +55,7 @@ class Watched:
             if self.child.poll() is not None:
                 raise self._failed(f"the engine did not start: {self._ending()}", ranks)
             if time.monotonic() - started > time_limit_s:
-                raise self._failed(f"the engine was not ready within {time_limit_s:.0f} s", ranks)
+                raise self._failed(f"the engine was not ready within {time_limit_s:g} s", ranks)
             time.sleep(POLL_S)
         return time.monotonic() - started
 
@@ -84,7 +85,7 @@ class Watched:
 def is_ready(http_port: int) -> bool:
     """True where rank 0 answers requests."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{http_port}{READY}", timeout=REQUEST_LIMIT_S) as answer:
+        with DIRECT.open(f"http://127.0.0.1:{http_port}{READY}", timeout=REQUEST_LIMIT_S) as answer:
             return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
+    except (OSError, HTTPException):
         return False
