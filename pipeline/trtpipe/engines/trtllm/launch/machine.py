@@ -47,7 +47,7 @@ def look(environment: Mapping[str, str], program: str = TRITON) -> Machine:
     shown = environment.get("CUDA_VISIBLE_DEVICES")
     devices, driver_fault = _devices()
     return Machine(
-        devices=_shown(devices, shown),
+        devices=visible(devices, shown),
         driver_fault=driver_fault,
         shown=shown,
         holders=_holders() if devices else [],
@@ -56,6 +56,21 @@ def look(environment: Mapping[str, str], program: str = TRITON) -> Machine:
         tensorrt_llm=_version("tensorrt_llm"),
         tensorrt=_version("tensorrt"),
     )
+
+
+def visible(devices: list[gpu_query.Device], shown: str | None) -> list[gpu_query.Device]:
+    """Return the GPUs that CUDA shows, which nvidia-smi does not know of; CUDA stops at the first that is none."""
+    if shown is None:
+        return devices
+    entries = [entry.strip() for entry in shown.split(",") if entry.strip()]
+    if not all(entry.isdecimal() for entry in entries):  # by UUID: how many is known, which ones is not asked for
+        return devices[: len(entries)]
+    chosen = []
+    for entry in entries:
+        if int(entry) >= len(devices):
+            break
+        chosen.append(devices[int(entry)])
+    return chosen
 
 
 def _devices() -> tuple[list[gpu_query.Device], EnvironmentUnfit | None]:
@@ -71,21 +86,6 @@ def _free_mib(volume: Path) -> int:
         return 0
     found = os.statvfs(volume)
     return found.f_bavail * found.f_frsize // MIB
-
-
-def _shown(devices: list[gpu_query.Device], shown: str | None) -> list[gpu_query.Device]:
-    """Return the GPUs that CUDA shows, which nvidia-smi does not know of; CUDA stops at the first that is none."""
-    if shown is None:
-        return devices
-    entries = [entry.strip() for entry in shown.split(",") if entry.strip()]
-    if not all(entry.isdecimal() for entry in entries):  # by UUID: how many is known, which ones is not asked for
-        return devices[: len(entries)]
-    chosen = []
-    for entry in entries:
-        if int(entry) >= len(devices):
-            break
-        chosen.append(devices[int(entry)])
-    return chosen
 
 
 def _holders() -> list[str]:
