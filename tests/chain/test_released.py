@@ -69,6 +69,19 @@ def test_a_rank_that_ends_while_loading_is_told(site: Site, release: Artifact, m
     assert processes(state / "triton") == []
 
 
+def test_a_start_has_the_time_that_the_release_was_packaged_with(site: Site) -> None:
+    engine, space, state = site.build(), workspace(site.config_file), site.folder / ".trtpipe"
+    current = site.plan()[0].plan.target.model_copy(update={"load_time_limit_s": 0.01})
+    runner = Runner(Store(site.folder), Silent())
+    release = trtllm_release.package(runner, engine.path, site.model, "2026-01-01", Ports(), current)
+    with (
+        pytest.raises(ToolFailed, match="not ready"),
+        released.running(space, release, free_addresses(), state=state, log=state / "log", note=lambda text: None),
+    ):
+        pass
+    assert processes(state / "triton") == []
+
+
 def test_the_front_knows_its_tokenizer_and_its_longest_sequence(site: Site, release: Artifact) -> None:
     served = fronted.served(workspace(site.config_file), release, "http://127.0.0.1:8000", None)
     assert (served.limits.context_tokens, served.limits.answer_tokens) == (128, 127)

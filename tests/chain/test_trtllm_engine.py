@@ -406,7 +406,9 @@ def test_without_tensorrt_llm_on_the_host_the_container_builds(
 
 
 def gpus(programs: Path, line: str, count: int = 8) -> None:
-    (programs / "nvidia-smi").write_text("#!/bin/sh\ncat <<'END'\n" + f"{line}\n" * count + "END\n")
+    named = "," in line  # else it is what the driver says instead of GPUs
+    lines = "".join(f"{number}, GPU-{number}, {line}\n" if named else f"{line}\n" for number in range(count))
+    (programs / "nvidia-smi").write_text("#!/bin/sh\ncat <<'END'\n" + lines + "END\n")
 
 
 @pytest.mark.parametrize(

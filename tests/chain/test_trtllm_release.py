@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from core.stages import stage
 from standins import nvidia_smi
-from trtllm_builds import Site
+from trtllm_builds import TARGET, Site
 from trtpipe.cli import trtpipe
 from trtpipe.core import artifacts, model_folder
 from trtpipe.core.chat import ChatTokenizer
@@ -144,6 +144,38 @@ def test_an_equal_package_is_reused_and_a_dry_run_makes_nothing(site: Site) -> N
     done(site, "package")
     assert "package  reuse" in run(site, "package", "--engine", str(engine_of(site)), "--dry-run").stdout
     assert done(site, "package")["stages"][0]["reused"] is True
+
+
+def test_what_the_target_says_of_serving_holds_without_a_new_build(site: Site) -> None:
+    image = f"registry.example/triton@sha256:{'0' * 64}"
+    site.write(kv_memory_share=0.8, serving_image=image, load_time_limit_s=900.0, replicas_max=5)
+    folder = site.folder / "triton_repo/releases" / done(site, "package")["release"]
+    config = pbtxt.parse((folder / "model_repository/tensorrt_llm/config.pbtxt").read_text(), "config")
+    assert config.parameters["kv_cache_free_gpu_mem_fraction"].string_value == "0.8"
+    assert image in (folder / "launch/compose.yaml").read_text()
+    assert "maxReplicas: 5" in (folder / "launch/kubernetes.yaml").read_text()
+    assert artifacts.read(folder).record.parts.parameters["load_time_limit_s"] == 900
+    assert artifacts.read(folder).record.notes == [
+        "kv_memory_share: 0.8, as the target says now; 0.9 at the build",
+        f"serving_image: {image}, as the target says now; auto at the build",
+        "load_time_limit_s: 900.0, as the target says now; 1800.0 at the build",
+        "replicas_max: 5, as the target says now; 2 at the build",
+    ]
+
+
+def test_chunked_context_that_the_engine_needs_is_not_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(tmp_path / "site", TARGET | {
+        "kv_dtype": "model", "kv_reuse": True, "chunked_context": True, "max_num_tokens": 64,
+    })  # fmt: skip
+    monkeypatch.setenv("PATH", str(site.install()), prepend=os.pathsep)
+    site.write_config()
+    site.build()
+    site.write(chunked_context=False)
+    fault = refused(site, "package")
+    assert isinstance(fault, ConfigError)
+    assert fault.what.endswith("the engine takes 64 tokens a step, its sequences 128")
 
 
 def test_without_a_verdict_it_is_not_promoted(site: Site) -> None:

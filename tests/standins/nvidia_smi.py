@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def uuid(number: int) -> str:
+    return f"GPU-{number}a7c0de5-0000-4000-8000-00000000000{number}"
+
+
 def write(
     folder: Path,
     *,
@@ -15,13 +19,19 @@ def write(
     capability: str = "8.0",
     memory_mib: int = 81920,
     driver: str = "580.95.05",
-    free_mib: int | None = None,
+    free_mib: int | dict[int, int] | None = None,
     count: int = 8,
     processes: str = "",
 ) -> None:
-    """Write it for PATH. ``free_mib``: by default as on an idle GPU; ``processes``: lines of the running ones."""
-    free = memory_mib - 767 if free_mib is None else free_mib
-    gpus = f"{name}, {capability}, {memory_mib}, {driver}, {free}\n" * count
+    """Write it for PATH. ``processes``: lines of the running ones.
+
+    ``free_mib``: of all GPUs, or of some by their number; else as on an idle GPU.
+    """
+    free = dict.fromkeys(range(count), free_mib) if isinstance(free_mib, int) else free_mib or {}
+    gpus = "".join(
+        f"{n}, {uuid(n)}, {name}, {capability}, {memory_mib}, {driver}, {free.get(n, memory_mib - 767)}\n"
+        for n in range(count)
+    )
     script = f"""#!/bin/sh
 case "$*" in
 *--query-gpu=*) cat <<'END'

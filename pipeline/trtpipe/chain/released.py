@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trtpipe.chain import leading, servable
 from trtpipe.core import artifacts
-from trtpipe.engines.trtllm.built import folder, request
+from trtpipe.engines.trtllm.built import folder
 from trtpipe.engines.trtllm.launch.line import Ports
 from trtpipe.triton_repo import server, trtllm_repository
 from trtpipe.triton_repo.server import Addresses, Server
@@ -63,6 +63,5 @@ def running(
             ready_timeout_s=serving.ready_timeout_s,
         )
     artifacts.verify(release)
-    asked = request.read(engine)
-    limit_s = asked.target.load_time_limit_s if asked else serving.ready_timeout_s
+    limit_s = release.record.parts.parameters.get("load_time_limit_s", serving.ready_timeout_s)
     return leading.running(release.path, addresses, state=state, log=log, time_limit_s=limit_s, note=note)

@@ -14,6 +14,7 @@ from trtpipe.triton_repo import trtllm_repository
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from trtpipe.config.target import TensorrtLlmTarget
     from trtpipe.core.artifacts import Artifact
     from trtpipe.core.runner import Runner
     from trtpipe.core.store import Store
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 # Key of the model's config.json -> of the engine's `pretrained_config`: they tell a wrong model's folder.
 SAME = ("hidden_size", "num_hidden_layers", "num_attention_heads")
+
+# What a target says of serving alone: an engine built before it was changed is served as it says now.
+SERVING = (
+    "kv_memory_share", "kv_reuse", "chunked_context", "serving_image", "load_time_limit_s", "replicas_max",
+)  # fmt: skip
 
 
 def newest_engine(store: Store) -> Path:
@@ -34,30 +40,64 @@ def newest_engine(store: Store) -> Path:
     return engines[-1]
 
 
-def package(runner: Runner, engine: Path, model: Path, template_date: str, ports: Ports) -> Artifact:
+def package(
+    runner: Runner,
+    engine: Path,
+    model: Path,
+    template_date: str,
+    ports: Ports,
+    current: TensorrtLlmTarget | None = None,
+) -> Artifact:
     """Make the release. ``model``: the folder with the tokenizer; ``template_date``: ISO 8601.
 
-    ``ports``: of the host, where the release's compose.yaml shows the server.
+    ``ports``: of the host, where the release's compose.yaml shows the server. ``current``: the target
+    whose keys of serving hold; by default the one that the engine was built for.
 
-    Raises what ``servable.require_engine`` raises, and ConfigError for a model that is not the engine's.
+    Raises what ``servable.require_engine`` raises, and ConfigError for a model that is not the engine's, or for a
+    target without chunked context that the engine needs.
     """
     found, asked = servable.require_engine(engine)
     artifact = artifacts.read(engine)
     _require_same_model(found, model)
-    target = asked.target
-    paged = bool(found.engine.config["build_config"]["plugin_config"]["use_paged_context_fmha"])
+    target, changed = _served(asked.target, current or asked.target)
+    limits = found.engine.config["build_config"]
+    paged = bool(limits["plugin_config"]["use_paged_context_fmha"])
+    if asked.target.chunked_context and not target.chunked_context:
+        _require_whole_prompts(limits, engine)
     packaging = trtllm_repository.Packaging(
-        requests_max=found.engine.config["build_config"]["max_batch_size"],
+        requests_max=limits["max_batch_size"],
         kv_memory_share=target.kv_memory_share,
         kv_reuse=target.kv_reuse and paged,
         chunked_context=target.chunked_context and paged,
+        load_time_limit_s=target.load_time_limit_s,
         template_date=template_date,
     )
     if not paged and (target.kv_reuse or target.chunked_context):
-        runner.reporter.note("KV reuse and chunked context are off: the engine has no paged context FMHA (accepted)")
+        runner.reporter.note("KV reuse and chunked context are off: the engine has no paged context FMHA")
     kept = lock.read(engine)
-    launch = trtllm_repository.Launch(release_files.files(engine, target, kept, ports), serving.notes(target, kept))
+    notes = [*changed, *serving.notes(target, kept)]
+    launch = trtllm_repository.Launch(release_files.files(engine, target, kept, ports), notes)
     return runner.obtain(trtllm_repository.stage(engine, artifact.digest, model, launch, packaging))
+
+
+def _served(built: TensorrtLlmTarget, current: TensorrtLlmTarget) -> tuple[TensorrtLlmTarget, list[str]]:
+    """Return the engine's target with the current keys of serving, and what that changes."""
+    changes = {key: getattr(current, key) for key in SERVING if getattr(current, key) != getattr(built, key)}
+    notes = [
+        f"{key}: {value}, as the target says now; {getattr(built, key)} at the build" for key, value in changes.items()
+    ]
+    return built.model_copy(update=changes), notes
+
+
+def _require_whole_prompts(limits: dict[str, Any], engine: Path) -> None:
+    """Raise ConfigError where the longest prompt needs chunked context: the engine's steps are shorter."""
+    if limits["max_num_tokens"] < limits["max_seq_len"]:
+        raise ConfigError(
+            f"chunked_context is false in the target now, and the engine takes {limits['max_num_tokens']:,} tokens a "
+            f"step, its sequences {limits['max_seq_len']:,}",
+            where=str(engine),
+            fix="chunked_context: true, or build an engine without it",
+        )
 
 
 def _require_same_model(found: Inspection, model: Path) -> None:

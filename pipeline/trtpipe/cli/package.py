@@ -81,6 +81,7 @@ def _tensorrt_llm(options: Options, engine: Path | None, model: Path | None) -> 
 def _made(space: Workspace, runner: Runner, engine: Path | None, model: Path | None) -> Artifact:
     from trtpipe.chain import released, trtllm_release
     from trtpipe.config.schema import SAMPLE_MODEL
+    from trtpipe.config.target import TensorrtLlmTarget
 
     if model is None and space.config.model == SAMPLE_MODEL:
         raise UsageFault("the sample is for the local engine", where="--model", fix="give the folder of a model")
@@ -90,4 +91,5 @@ def _made(space: Workspace, runner: Runner, engine: Path | None, model: Path | N
         model.absolute() if model else space.resolve(space.config.model),
         space.config.prompts.template_date,
         released.ports_of(space),
+        space.target if isinstance(space.target, TensorrtLlmTarget) else None,
     )

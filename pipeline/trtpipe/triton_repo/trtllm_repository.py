@@ -43,6 +43,7 @@ class Packaging(BaseModel):
     kv_reuse: bool
     chunked_context: bool
     scheduler_policy: Literal["guaranteed_no_evict", "max_utilization"] = "guaranteed_no_evict"
+    load_time_limit_s: float = Field(description="A launched engine must answer within this time.")
     template_date: str = Field(description="The day that the chat template sees (ISO 8601).")
 
     def engine(self) -> configs.TensorrtLlmEngine:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from standins import tritonserver
+from standins import nvidia_smi, tritonserver
 from trtllm_builds import Site
 from trtpipe.chain.acceptance.steps import NAMES
 from trtpipe.chain.served import free_addresses
@@ -124,6 +124,26 @@ def test_on_a_bare_machine_all_that_is_missing_is_said_in_the_first_second(
     ]
     assert all(one.where and one.fix for one in fault.each())
     assert not Path("accept-target.json").exists()
+
+
+@pytest.mark.parametrize(("shown", "count"), [("0,1,2,3", 4), ("", 0)])
+def test_gpus_that_cuda_hides_are_missing_before_the_build(
+    site: Site, monkeypatch: pytest.MonkeyPatch, shown: str, count: int
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+    fault = fault_of(accept(site, "--dry-run"))
+    (one,) = fault.each()
+    assert isinstance(one, EnvironmentUnfit)
+    assert one.what == f"the target has 8 ranks, one a GPU, and CUDA_VISIBLE_DEVICES={shown} shows {count} GPUs"
+    assert one.fix == "unset it, or name 8 GPUs"
+
+
+def test_gpus_of_another_type_do_not_hide_that_they_are_too_few(site: Site) -> None:
+    programs = site.folder / "tensorrt-llm/bin"
+    nvidia_smi.write(programs, name="NVIDIA A10", capability="8.6", memory_mib=23028, count=4)
+    kind, count = fault_of(accept(site, "--dry-run")).each()
+    assert "this machine has NVIDIA A10 (SM 86, 23028 MiB)" in kind.what
+    assert count.what == "the target has 8 ranks, one a GPU, and there are 4 GPUs"
 
 
 def test_another_version_is_refused_in_the_first_second_too(site: Site) -> None:

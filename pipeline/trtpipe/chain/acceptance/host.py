@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from trtpipe.chain import leading
 from trtpipe.core import ports
 from trtpipe.engines.trtllm.build import checkpoint, gpu_query, probe
 from trtpipe.engines.trtllm.build.releases import RELEASES
+from trtpipe.engines.trtllm.launch import machine
 from trtpipe.errors import ConfigError, EnvironmentUnfit, TrtpipeError, raise_all
 
 if TYPE_CHECKING:
@@ -29,13 +31,9 @@ def require(planned: Planned, folder: Path, addresses: Addresses) -> list[Device
         probe.require_present(release, target.container_image)
     with problems.collecting():
         devices = gpu_query.devices()
-        gpu_query.require(devices, planned.plan.gpu, release.driver_floor)
-        if len(devices) < ranks:
-            raise EnvironmentUnfit(
-                f"the target has {ranks} ranks, one a GPU, and there are {len(devices)} GPUs",
-                where="nvidia-smi",
-                fix="use a machine with as many GPUs, or a target for fewer",
-            )
+        with problems.collecting():
+            gpu_query.require(devices, planned.plan.gpu, release.driver_floor)
+        _require_count(devices, ranks)
     problems.found += leading.problems(target.version)
     with problems.collecting():
         ports.require_free(addresses.host, addresses.by_purpose)
@@ -46,6 +44,21 @@ def require(planned: Planned, folder: Path, addresses: Addresses) -> list[Device
         problems.found.append(ConfigError("there is no tokenizer.json", where=where, fix="give the model's folder"))
     raise_all(problems.found)
     return devices
+
+
+def _require_count(devices: list[Device], ranks: int) -> None:
+    """Raise EnvironmentUnfit where CUDA shows fewer GPUs than there are ranks: package and launch count those."""
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
+    count = len(machine.visible(devices, shown))
+    if count < ranks:
+        there = "there are" if shown is None else f"CUDA_VISIBLE_DEVICES={shown} shows"
+        raise EnvironmentUnfit(
+            f"the target has {ranks} ranks, one a GPU, and {there} {count} GPUs",
+            where="nvidia-smi" if shown is None else "CUDA_VISIBLE_DEVICES",
+            fix="use a machine with as many GPUs, or a target for fewer"
+            if len(devices) < ranks
+            else f"unset it, or name {ranks} GPUs",
+        )
 
 
 class _Problems:

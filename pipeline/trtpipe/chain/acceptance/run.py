@@ -94,7 +94,8 @@ class Acceptance:
     def _package(self, made: list[Artifact]) -> dict[str, Any]:
         site = self.site
         date, ports = site.space.config.prompts.template_date, released.ports_of(site.space)
-        release = trtllm_release.package(site.runner, made[0].path, site.foretold.planned.model, date, ports)
+        planned = site.foretold.planned
+        release = trtllm_release.package(site.runner, made[0].path, planned.model, date, ports, planned.plan.target)
         made.append(release)
         return _made(release, reused=site.runner.outcomes[-1].reused)
 

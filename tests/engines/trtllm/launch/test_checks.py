@@ -104,13 +104,49 @@ def test_too_few_gpus_and_hidden_ones_are_told_with_both_numbers(here: Here) -> 
     assert hidden == "CUDA_VISIBLE_DEVICES=0,1,2,3 shows 4 GPUs, and the engine has 8 ranks (TP 8 x PP 1)"
 
 
-@pytest.mark.parametrize(("shown", "count"), [("", 0), ("1", 1), ("0,9,2", 1), ("GPU-1,GPU-2", 2)])
-def test_gpus_are_counted_as_cuda_counts(here: Here, shown: str, count: int) -> None:
-    assert len(here.look({"CUDA_VISIBLE_DEVICES": shown}).devices) == count
+@pytest.mark.parametrize(
+    ("shown", "indexes"),
+    [
+        ("", []),
+        ("1", [1]),
+        ("6, 4,5", [6, 4, 5]),
+        ("0,9,2", [0]),
+        ("0,,2", [0]),
+        ("-1", []),
+        ("2,-1,3", [2]),
+        ("0,0", [0]),
+        ("3,GPU-3a7c0de5,4", [3]),
+        (f"{nvidia_smi.uuid(5)},{nvidia_smi.uuid(2)}", [5, 2]),
+        ("GPU-5,GPU-8", [5]),
+        ("GPU-", []),
+        ("MIG-5a7c0de5-0000-4000-8000-000000000005", []),
+    ],
+)
+def test_the_gpus_are_those_that_cuda_shows_in_its_order(here: Here, shown: str, indexes: list[int]) -> None:
+    assert [device.index for device in here.look({"CUDA_VISIBLE_DEVICES": shown}).devices] == indexes
+
+
+def test_a_gpu_is_judged_by_its_own_memory_and_named_by_its_own_number(here: Here) -> None:
+    other, own = (f"{nvidia_smi.uuid(number)}, 471{number}, python3, 81000\n" for number in (0, 5))
+    nvidia_smi.write(here.programs, free_mib={0: 0, 5: 0}, processes=other + own)
+    shown = here.look({"CUDA_VISIBLE_DEVICES": f"4,{nvidia_smi.uuid(5)},6,7"})
+    fault, *_ = [one for one in here.check(shown).refusals if "MiB free" in one.what]
+    assert fault.what == (
+        "GPU 5 has 0 MiB free, and the engine of rank 1 alone is 1 MiB: process 4715 (python3) holds 81000 MiB"
+    )
+    assert fault.where == "nvidia-smi, GPU 5"
+    (warning,) = here.check(shown).warnings
+    assert warning.what == "81,920 of 81,920 MiB of GPU 5 are held already"
+    assert warning.why == "process 4715 (python3) holds 81000 MiB"
+
+
+def test_a_gpu_that_no_rank_uses_is_not_spoken_of(here: Here) -> None:
+    nvidia_smi.write(here.programs, count=9, free_mib={8: 0})
+    assert here.check() == checks.Outcome([], [])
 
 
 def test_memory_that_another_process_holds_is_told_with_the_process(here: Here) -> None:
-    held = "4711, tritonserver, 79000\n"
+    held = "".join(f"{nvidia_smi.uuid(number)}, 4711, tritonserver, 79000\n" for number in range(8))
     nvidia_smi.write(here.programs, free_mib=2000, processes=held)
     outcome = here.check()
     assert outcome.refusals == [], "the engine itself fits"
@@ -120,7 +156,7 @@ def test_memory_that_another_process_holds_is_told_with_the_process(here: Here) 
 
 
 def test_an_engine_that_does_not_fit_is_refused(here: Here) -> None:
-    nvidia_smi.write(here.programs, free_mib=0, processes="4711, python3, 81000\n")
+    nvidia_smi.write(here.programs, free_mib=0, processes=f"{nvidia_smi.uuid(0)}, 4711, python3, 81000\n")
     first, *others = said(here.check())
     assert first == (
         "GPU 0 has 0 MiB free, and the engine of rank 0 alone is 1 MiB: process 4711 (python3) holds 81000 MiB"

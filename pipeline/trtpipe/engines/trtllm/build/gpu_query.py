@@ -12,15 +12,17 @@ from trtpipe.errors import EnvironmentUnfit
 if TYPE_CHECKING:
     from trtpipe.engines.trtllm.gpus import Gpu
 
-FIELDS = ("name", "compute_cap", "memory.total", "driver_version", "memory.free")
+FIELDS = ("index", "uuid", "name", "compute_cap", "memory.total", "driver_version", "memory.free")
 QUERY_LIMIT_S = 60
 SIZE_TOLERANCE = 0.05  # memory that the driver keeps differs a little from version to version
 
 
 @dataclass(frozen=True)
 class Device:
-    """One GPU. ``sm``: compute capability times ten."""
+    """One GPU. ``index``, ``uuid``: as the driver numbers and names it; ``sm``: compute capability times ten."""
 
+    index: int
+    uuid: str
     name: str
     sm: int
     memory_mib: int
@@ -54,9 +56,9 @@ def devices() -> list[Device]:
 
 
 def _device(line: str) -> Device:
-    name, capability, memory, driver, free = (part.strip() for part in line.split(","))
+    index, uuid, name, capability, memory, driver, free = (part.strip() for part in line.split(","))
     major, minor = capability.split(".")
-    return Device(name, int(major) * 10 + int(minor), int(memory), driver, int(free))
+    return Device(int(index), uuid, name, int(major) * 10 + int(minor), int(memory), driver, int(free))
 
 
 def require(found: list[Device], wanted: Gpu, driver_floor: int) -> None:

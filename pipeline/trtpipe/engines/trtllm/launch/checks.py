@@ -58,7 +58,7 @@ def check(
         *(_programs(machine) if software else ()),
         *ports_of_machine.faults(host, ports.by_purpose()),
     ]
-    warnings = [*_held(machine), *_shared_memory(ranks, machine), *(_untold(machine) if software else ())]
+    warnings = [*_held(ranks, machine), *_shared_memory(ranks, machine), *(_untold(machine) if software else ())]
     return Outcome(refusals, warnings)
 
 
@@ -79,11 +79,12 @@ def _memory(engine: EngineFolder, machine: Machine) -> Iterator[TrtpipeError]:
     """A rank's plan is read into its GPU whole; buffers and KV cache come on top."""
     for rank, (device, size) in enumerate(zip(machine.devices, engine.sizes.values(), strict=False)):
         if device.free_mib * MIB < size:
-            held = f": {'; '.join(machine.holders)}" if machine.holders else ""
+            holders = machine.holders.get(device.uuid)
+            held = f": {'; '.join(holders)}" if holders else ""
             yield EnvironmentUnfit(
-                f"GPU {rank} has {device.free_mib:,} MiB free, and the engine of rank {rank} alone is "
+                f"GPU {device.index} has {device.free_mib:,} MiB free, and the engine of rank {rank} alone is "
                 f"{-(-size // MIB):,} MiB{held}",
-                where=f"nvidia-smi, GPU {rank}",
+                where=f"nvidia-smi, GPU {device.index}",
                 fix="end what holds the memory; another server of this engine is the usual cause",
             )
 
@@ -95,15 +96,15 @@ def _programs(machine: Machine) -> Iterator[TrtpipeError]:
         )
 
 
-def _held(machine: Machine) -> Iterator[Finding]:
-    for number, device in enumerate(machine.devices):
+def _held(ranks: Ranks, machine: Machine) -> Iterator[Finding]:
+    for device in machine.devices[: ranks.count]:
         held = device.memory_mib - device.free_mib
         if held > IDLE_MIB:
             yield Finding(
                 "warning",
-                f"{held:,} of {device.memory_mib:,} MiB of GPU {number} are held already",
-                f"nvidia-smi, GPU {number}",
-                why="; ".join(machine.holders) or None,
+                f"{held:,} of {device.memory_mib:,} MiB of GPU {device.index} are held already",
+                f"nvidia-smi, GPU {device.index}",
+                why="; ".join(machine.holders.get(device.uuid, ())) or None,
                 cost="the KV cache is a share of what is free: it will hold fewer tokens than planned, on every rank",
                 fix="end what holds the memory before the engine starts",
             )

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,15 +27,15 @@ TRITON_PACKAGES = "/opt/venv-tritonserver/lib/python3*/site-packages"
 class Machine:
     """``devices``: those that the ranks will see; ``driver_fault``: why there is no list of them.
 
-    ``shown``: what CUDA_VISIBLE_DEVICES says, None where it is not set; ``holders``: a text for each process on a GPU;
-    ``shm_free_mib``: of /dev/shm; ``missing``: programs that the line needs; ``tensorrt_llm``, ``tensorrt``: versions,
-    None where no package tells.
+    ``shown``: what CUDA_VISIBLE_DEVICES says, None where it is not set; ``holders``: by a GPU's UUID, a text for each
+    process on it; ``shm_free_mib``: of /dev/shm; ``missing``: programs that the line needs; ``tensorrt_llm``,
+    ``tensorrt``: versions, None where no package tells.
     """
 
     devices: list[gpu_query.Device]
     driver_fault: EnvironmentUnfit | None
     shown: str | None
-    holders: list[str]
+    holders: dict[str, list[str]]
     shm_free_mib: int
     missing: list[str]
     tensorrt_llm: str | None
@@ -47,15 +47,40 @@ def look(environment: Mapping[str, str], program: str = TRITON) -> Machine:
     shown = environment.get("CUDA_VISIBLE_DEVICES")
     devices, driver_fault = _devices()
     return Machine(
-        devices=_shown(devices, shown),
+        devices=visible(devices, shown),
         driver_fault=driver_fault,
         shown=shown,
-        holders=_holders() if devices else [],
+        holders=_holders() if devices else {},
         shm_free_mib=_free_mib(SHARED_MEMORY),
         missing=[name for name in (MPIRUN, program) if shutil.which(name) is None],
         tensorrt_llm=_version("tensorrt_llm"),
         tensorrt=_version("tensorrt"),
     )
+
+
+def visible(devices: list[gpu_query.Device], shown: str | None) -> list[gpu_query.Device]:
+    """Return the GPUs that CUDA shows, which nvidia-smi does not know of, in its order.
+
+    ``shown``: what CUDA_VISIBLE_DEVICES says. CUDA stops at the first entry that is no GPU; so does this at one that
+    comes again, and at a slice of a GPU (MIG), which no target is for.
+    """
+    if shown is None:
+        return devices
+    chosen: list[gpu_query.Device] = []
+    for entry in shown.split(","):
+        found = _named(devices, entry.strip())
+        if found is None or found in chosen:
+            break
+        chosen.append(found)
+    return chosen
+
+
+def _named(devices: list[gpu_query.Device], entry: str) -> gpu_query.Device | None:
+    """Return the GPU of this index or UUID, of which the beginning is enough where one GPU alone has it."""
+    if entry.isdecimal():
+        return next((one for one in devices if one.index == int(entry)), None)
+    found = [one for one in devices if entry.startswith("GPU-") and one.uuid.startswith(entry)]
+    return found[0] if len(found) == 1 else None
 
 
 def _devices() -> tuple[list[gpu_query.Device], EnvironmentUnfit | None]:
@@ -73,30 +98,20 @@ def _free_mib(volume: Path) -> int:
     return found.f_bavail * found.f_frsize // MIB
 
 
-def _shown(devices: list[gpu_query.Device], shown: str | None) -> list[gpu_query.Device]:
-    """Return the GPUs that CUDA shows, which nvidia-smi does not know of; CUDA stops at the first that is none."""
-    if shown is None:
-        return devices
-    entries = [entry.strip() for entry in shown.split(",") if entry.strip()]
-    if not all(entry.isdecimal() for entry in entries):  # by UUID: how many is known, which ones is not asked for
-        return devices[: len(entries)]
-    chosen = []
-    for entry in entries:
-        if int(entry) >= len(devices):
-            break
-        chosen.append(devices[int(entry)])
-    return chosen
-
-
-def _holders() -> list[str]:
-    """Return the processes on the GPUs, as far as the driver tells: within a container it names none of outside."""
-    command = ["nvidia-smi", "--query-compute-apps=pid,process_name,used_memory", "--format=csv,noheader,nounits"]
+def _holders() -> dict[str, list[str]]:
+    """Return the processes on each GPU, as far as the driver tells: within a container it names none of outside."""
+    fields = "gpu_uuid,pid,process_name,used_memory"
+    command = ["nvidia-smi", f"--query-compute-apps={fields}", "--format=csv,noheader,nounits"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=QUERY_LIMIT_S)
     except subprocess.TimeoutExpired:
-        return []
-    rows: list[Sequence[str]] = [[part.strip() for part in line.split(",")] for line in done.stdout.splitlines()]
-    return [f"process {row[0]} ({row[1]}) holds {row[2]} MiB" for row in rows if len(row) == 3]
+        return {}
+    found: dict[str, list[str]] = {}
+    for line in done.stdout.splitlines():
+        row = [part.strip() for part in line.split(",")]
+        if len(row) == 4:
+            found.setdefault(row[0], []).append(f"process {row[1]} ({row[2]}) holds {row[3]} MiB")
+    return found
 
 
 def _version(name: str) -> str | None:
