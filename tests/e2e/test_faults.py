@@ -36,9 +36,12 @@ def unchecked(workspace: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check_and_kill(folder: Path, victim: str, *, at: str) -> tuple[int, str]:
-    """Start the check, kill the process whose command line holds ``victim`` when ``at`` is reported."""
-    command = [sys.executable, "-m", "trtpipe", "check-drift", "--set", "policy.served_prompts=3"]
+def check_and_kill(folder: Path, victim: str, *, at: str, served: int) -> tuple[int, str]:
+    """Start the check, kill the process whose command line holds ``victim`` when ``at`` is reported.
+
+    ``served``: prompts that Triton is asked, of which some must be left when it is killed.
+    """
+    command = [sys.executable, "-m", "trtpipe", "check-drift", "--set", f"policy.served_prompts={served}"]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as run:
         assert run.stderr is not None
         said = []
@@ -57,16 +60,16 @@ def check_and_kill(folder: Path, victim: str, *, at: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    ("victim", "at", "name"),
+    ("victim", "at", "served", "name"),
     [
-        ("engines.vllm_score", "score heldout", "killed_engine"),
-        ("bin/tritonserver", "ask through Triton 1/", "killed_triton"),
+        ("engines.vllm_score", "score heldout", 3, "killed_engine"),
+        ("bin/tritonserver", "ask through Triton 1/", 20, "killed_triton"),
     ],
 )
 def test_a_kill_during_the_check(
-    unchecked: Path, victim: str, at: str, name: str, golden: Callable[[str, str], None]
+    unchecked: Path, victim: str, at: str, served: int, name: str, golden: Callable[[str, str], None]
 ) -> None:
-    code, error = check_and_kill(unchecked, victim, at=at)
+    code, error = check_and_kill(unchecked, victim, at=at, served=served)
     golden(f"bad_inputs/{name}.txt", row("check-drift", code, error, unchecked))
     assert none_in(unchecked, within_s=10)
     assert not list((unchecked / FOLDERS["verdict"]).glob(f"*/{RECORD}"))
