@@ -187,8 +187,8 @@ ALERTS = (
         f"min_over_time({_of(families.REQUESTS, 'waiting')}[5m]) > 0",
         "5m",
         "For ten minutes there has always been a request without a place in the batch",
-        "More load than one engine takes: raise max_num_seqs (max_batch_size of TensorRT-LLM) of the target if KV blocks"
-        " are free, else add engines",
+        "More load than one engine takes: raise max_num_seqs (max_batch_size of TensorRT-LLM) of the target if KV"
+        " blocks are free, else add engines",
     ),
     Alert(
         "KvCacheFull",
