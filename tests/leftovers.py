@@ -10,11 +10,11 @@ SHARED_MEMORY = Path("/dev/shm")
 
 
 def processes_in(folder: Path) -> dict[int, str]:
-    """Return the processes that were started in a folder: our children inherit the working folder."""
-    found = {}
+    """Return the processes that work in a folder or below it: our children inherit it, and servers have one in it."""
+    found, whole = {}, folder.resolve()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if (process / "cwd").readlink() == folder.resolve():
+            if (process / "cwd").readlink().is_relative_to(whole):
                 command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 if command:  # a dead process that waits to be collected has none
                     found[int(process.name)] = command
