@@ -50,7 +50,8 @@ Messages = list[dict[str, str]]
 
 def prompts(tokenizer: ChatTokenizer) -> list[tuple[Messages, list[int]]]:
     """Return the log's first conversations that are short enough, with their ids."""
-    rows = [json.loads(line)["messages"] for line in SAMPLE.read_text("utf-8").splitlines()]
+    documents = map(json.loads, SAMPLE.read_text("utf-8").splitlines())
+    rows = [document["messages"] for document in documents if "messages" in document]
     found = [(messages, tokenizer.encode_chat(messages)) for messages in rows]
     return [row for row in found if len(row[1]) <= PROMPT_TOKENS_MAX][: CLIENTS * PROMPTS_EACH]
 
