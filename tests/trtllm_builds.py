@@ -109,5 +109,5 @@ class Site:
         return planned, chain.foretell(planned, self.checkpoint)
 
     def build(self) -> Artifact:
-        planned, foretold = self.plan()
-        return chain.build(Runner(Store(self.folder), Silent()), planned, foretold, self.checkpoint)
+        _, foretold = self.plan()
+        return chain.build(Runner(Store(self.folder), Silent()), foretold, self.checkpoint)

@@ -452,6 +452,6 @@ def test_a_checkpoint_that_lacks_ranks_or_is_none_is_refused(site: Site) -> None
     with pytest.raises(ConfigError) as caught:
         site.build()
     assert whats(caught).splitlines() == ["the checkpoint lacks rank 1", "the checkpoint lacks rank 4"]
-    planned, foretold = site.plan()
+    _, foretold = site.plan()
     with pytest.raises(ConfigError, match="no `architecture` and `mapping`"):
-        chain.build(Runner(Store(site.folder), Silent()), planned, foretold, site.model)
+        chain.build(Runner(Store(site.folder), Silent()), foretold, site.model)

@@ -103,11 +103,12 @@ def require_checkpoint(planned: Planned, folder: Path) -> None:
     checkpoint.require(folder, planned.plan)
 
 
-def build(runner: Runner, planned: Planned, foretold: Foretold, folder: Path) -> Artifact:
+def build(runner: Runner, foretold: Foretold, folder: Path) -> Artifact:
     """Build, or reuse what an equal build made. The plan must be legal, and nothing foretold refused.
 
     Raises ConfigError for a checkpoint that is not the plan's, EnvironmentUnfit where this machine can't build it.
     """
+    planned = foretold.planned
     plan, target = planned.plan, planned.plan.target
     require_checkpoint(planned, folder)
     release = RELEASES[target.version]

@@ -139,6 +139,6 @@ def _build(options: Options, foretold: Foretold, checkpoint: Path) -> None:
 
     with options.locked() as (_, store, console):
         runner = Runner(store, console)
-        made = engine.build(runner, foretold.planned, foretold, checkpoint)
+        made = engine.build(runner, foretold, checkpoint)
     document = {**outcome.document(runner.outcomes), "notes": made.record.notes}
     options.result(document, f"{outcome.stages(runner.outcomes)}\n\nengine: {made.path}")

@@ -44,7 +44,7 @@ def serve(options: Options, front_port: int | None, *, no_front: bool) -> None:
     addresses = server.Addresses(serving.host, serving.http_port, serving.grpc_port, serving.metrics_port)
     port = front_port or serving.front_port
     if not no_front:
-        if port in (serving.http_port, serving.grpc_port, serving.metrics_port):
+        if port in addresses.by_purpose.values():
             raise UsageFault(f"{port} is a port of Triton's", where="--front-port", fix="choose another port")
         served = fronted.served(space, release, addresses.http_url, os.environ.get(fronted.API_KEY))
         ports.require_free(serving.front_host, {"front": port})

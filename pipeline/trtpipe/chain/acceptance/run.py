@@ -85,7 +85,7 @@ class Acceptance:
 
     def _build(self, made: list[Artifact]) -> dict[str, Any]:
         site = self.site
-        engine = trtllm_engine.build(site.runner, site.foretold.planned, site.foretold, site.checkpoint)
+        engine = trtllm_engine.build(site.runner, site.foretold, site.checkpoint)
         made.append(engine)
         kept = lock.read(engine.path)
         self._engine = {**kept.model_dump(), "builder_reported": engine.record.figures.get("builder_reported")}

@@ -8,21 +8,11 @@ from typing import Any
 
 import pytest
 
+from launches import A100, locked
 from trtpipe.engines.trtllm.built import lock
 from trtpipe.engines.trtllm.built.lock import Lock
 from trtpipe.engines.trtllm.built.lock_rules import Host
 from trtpipe.errors import ConfigError, EnvironmentUnfit, TrtpipeError
-
-A100 = "NVIDIA A100-SXM4-80GB"
-
-
-def locked(**changes: Any) -> Lock:
-    values: dict[str, Any] = {
-        "tensorrt_llm": "1.2.1", "tensorrt": "10.14.1.48", "container_image": None, "container_digest": None,
-        "driver_floor": 580, "driver_at_build": "580.95.05", "gpu_name": A100, "gpu_memory_mib": 81920,
-        "sm_by_rank": [80] * 8,
-    }  # fmt: skip
-    return Lock(**values | changes)
 
 
 def host(**changes: Any) -> Host:
