@@ -11,13 +11,13 @@ from trtpipe.core import model_folder
 from trtpipe.engines.trtllm import lengths as log_lengths
 from trtpipe.engines.trtllm import plan as engine_plan
 from trtpipe.engines.trtllm.build.scripts import CONVERTERS, has_fp8_kv_cache, scripts
-from trtpipe.engines.trtllm.capability import QUANT_ALGO
+from trtpipe.engines.trtllm.capability import KV_WORDS, QUANT_ALGO
+from trtpipe.engines.trtllm.families import is_exported
 from trtpipe.engines.trtllm.findings import Finding
 from trtpipe.engines.trtllm.format_checks import Quantized
 from trtpipe.errors import ConfigError
 from trtpipe.quantization.exports.rotary import rotary_of
 from trtpipe.quantization.exports.trtllm_config import SCALINGS
-from trtpipe.quantization.exports.trtllm_layout import MODELS
 from trtpipe.quantization.kinds.recognised import quantization_of, recognise
 
 if TYPE_CHECKING:
@@ -140,14 +140,14 @@ def _rotary(model: Path, config: dict[str, Any]) -> tuple[Finding, ...]:
 
 def _route(config: dict[str, Any], target: TensorrtLlmTarget, quantized: Quantized | None) -> tuple[Finding, ...]:
     """Say who makes the engine's checkpoint where `trtpipe export` does not."""
-    exported = config.get("model_type") in {model.model_type for model in MODELS}
-    if quantized is not None or target.weights == "w4a16_gptq" or (target.weights == "w4a16_awq" and exported):
+    if quantized is not None or target.weights == "w4a16_gptq" or is_exported(str(config.get("model_type")), target):
         return ()
     return (
         Finding(
             "note",
-            f"`trtpipe export` writes no {QUANT_ALGO[target.weights]} checkpoint of this model",
-            "weights",
+            f"`trtpipe export` writes no {QUANT_ALGO[target.weights]} checkpoint with {KV_WORDS[target.kv_dtype]} KV "
+            "cache of this model",
+            "weights, kv_dtype",
             fix="TensorRT-LLM's own scripts do, on a host that has it: convert_checkpoint.py for 16-bit weights, "
             "quantize.py for the others",
         ),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from trtpipe.chain.plan import OURS
 from trtpipe.engines.trtllm.build import scripts
 from trtpipe.engines.trtllm.build.scripts import CONVERTERS
+from trtpipe.engines.trtllm.families import is_exported
 from trtpipe.errors import ConfigError
-from trtpipe.quantization.exports.trtllm_layout import MODELS
 from trtpipe.quantization.kinds.recognised import quantization_of, recognise
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def lines(planned: Planned, out: Path) -> list[Line]:
     layout = _layout(model)
     if target.weights == "w4a16_gptq":
         return _converted(planned, layout, out)
-    if _is_exported(target, planned.plan.division.shape.model_type):
+    if is_exported(planned.plan.division.shape.model_type, target):
         words = [*_exporting(planned, layout), *_division(target), "--out", str(out)]
         return [Line("the checkpoint: codes and scales as calibrated, one file a rank", words)]
     if layout is not None:
@@ -50,11 +50,6 @@ def _layout(model: Path) -> str | None:
     if not found:
         return None
     return OURS if found.get("quant_method") == OURS else recognise(model).layout
-
-
-def _is_exported(target: TensorrtLlmTarget, model_type: str) -> bool:
-    known = {model.model_type for model in MODELS}
-    return target.weights == "w4a16_awq" and target.kv_dtype != "int8" and model_type in known
 
 
 def _wanted(target: TensorrtLlmTarget) -> str:

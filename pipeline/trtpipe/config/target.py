@@ -51,7 +51,8 @@ class TensorrtLlmTarget(Section):
     )
     group_size: Literal[64, 128] = Field(default=128, description="Weights per scale of the 4-bit formats.")
     pad_intermediate: bool = Field(
-        default=False, description="Whether the MLP is widened with zeros where group size x TP does not divide it."
+        default=False,
+        description="Whether `trtpipe export` widens the MLP with zeros where group size x TP does not divide it.",
     )
     dtype: Literal["bfloat16", "float16"] = Field(default="bfloat16", description="Type of activations.")
     kv_dtype: TensorrtLlmKvDtype = Field(description="Type of the KV cache; model: the 16-bit type of `dtype`.")

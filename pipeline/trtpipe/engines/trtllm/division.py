@@ -25,7 +25,10 @@ def padded(width: int, multiple: int) -> int:
 
 @dataclass(frozen=True)
 class Division:
-    """A model over ``tensor_parallel`` x ``pipeline_parallel`` ranks. ``pad``: the MLP may be widened with zeros."""
+    """A model over ``tensor_parallel`` x ``pipeline_parallel`` ranks.
+
+    ``pad``: the MLP may be widened with zeros; ``exported``: `trtpipe export` writes the checkpoint, which alone does.
+    """
 
     shape: DecoderShape
     weights: str
@@ -33,6 +36,12 @@ class Division:
     tensor_parallel: int
     pipeline_parallel: int
     pad: bool
+    exported: bool = True
+
+    @property
+    def widens(self) -> bool:
+        """True where a width that the ranks cannot share becomes one that they can."""
+        return self.pad and self.exported
 
     @property
     def step(self) -> int:
@@ -49,7 +58,7 @@ class Division:
     @cached_property
     def intermediate(self) -> int:
         """Width of the MLP in the engine."""
-        widened = self.pad or self.pads_itself
+        widened = self.widens or self.pads_itself
         return padded(self.shape.intermediate, self.step) if widened else self.shape.intermediate
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trtpipe.engines.trtllm import capability, format_checks, limits, memory, memory_checks, sharing_checks
 from trtpipe.engines.trtllm.capability import KV_DTYPES, QUANT_ALGO
 from trtpipe.engines.trtllm.division import Division, legal_sizes
+from trtpipe.engines.trtllm.families import is_exported
 from trtpipe.engines.trtllm.gpus import Gpu, gpu_of
 from trtpipe.engines.trtllm.shape import DecoderShape
 
@@ -111,7 +112,7 @@ def make(
     gpu, shape = gpu_of(target.gpu, gpu_where), DecoderShape.of(config, where)
     division = Division(
         shape, target.weights, target.group_size, target.tensor_parallel, target.pipeline_parallel,
-        target.pad_intermediate,
+        target.pad_intermediate, is_exported(shape.model_type, target),
     )  # fmt: skip
     rows = format_checks.kv_rows(target, gpu)
     findings = [
@@ -161,7 +162,7 @@ def _with_memory(plan: Plan) -> Plan:
 def _wider(plan: Plan, chosen: Limits) -> str | None:
     """Return the settings of the smallest larger TP size under which the KV cache holds a sequence of full length."""
     target, shape = plan.target, plan.division.shape
-    sizes = legal_sizes(shape, target.weights, pad=True).get(target.group_size, [])
+    sizes = legal_sizes(shape, target.weights, pad=plan.division.exported).get(target.group_size, [])
     for size in (size for size in sizes if size > target.tensor_parallel):
         division = replace(plan.division, tensor_parallel=size)
         pad = "" if division.is_legal else ", pad_intermediate: true"
