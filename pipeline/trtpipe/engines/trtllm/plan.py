@@ -135,10 +135,8 @@ def _with_memory(plan: Plan) -> Plan:
     target, division, lengths = plan.target, plan.division, plan.lengths
     row = plan.rows[target.kv_dtype]
     chunked = target.chunked_context and row is not None and row.chunked_context
-    chosen = limits.before_memory(target, division.shape, lengths, chunked_context=chunked)
-    held = memory.of(division, target, plan.gpu, chosen)
+    chosen, held = _chosen(plan, chunked_context=chunked)
     pool = held.pools[target.kv_dtype]
-    chosen = limits.with_batch_size(chosen, target, pool, lengths, draft_tokens=target.draft_tokens_max)
     findings = [
         *plan.findings,
         *_about_the_engine(plan, {kv: one.tokens for kv, one in held.pools.items()}, chosen),
@@ -157,6 +155,17 @@ def _with_memory(plan: Plan) -> Plan:
         *memory_checks.window(division.shape, chosen),
     ]
     return Plan(target, plan.gpu, division, lengths, plan.rows, _in_order(findings), held, chosen)
+
+
+def _chosen(plan: Plan, *, chunked_context: bool) -> tuple[Limits, Memory]:
+    """Return the limits with the largest batch that the KV cache beside them feeds, and the memory under them."""
+    target, division, lengths = plan.target, plan.division, plan.lengths
+    for candidate in limits.candidates(target, division.shape, lengths, chunked_context=chunked_context):
+        held = memory.of(division, target, plan.gpu, candidate)
+        fed = limits.fed(candidate, target, held.pools[target.kv_dtype], lengths)
+        if fed is not None:
+            return fed, held
+    raise AssertionError("one request is always taken")
 
 
 def _wider(plan: Plan, chosen: Limits) -> str | None:
