@@ -141,6 +141,15 @@ def test_pipeline_stages_share_layers_and_pad_the_vocabulary_alike() -> None:
     assert "32 layers are too few for 33 pipeline stages" in refused(many)
 
 
+@pytest.mark.parametrize(("size", "stages"), [(8, 2), (16, 1), (4, 3)])
+def test_more_gpus_than_a_node_has_are_refused_because_launch_knows_one(size: int, stages: int) -> None:
+    made = plan("llama-3.1-70b", "a100x8", tensor_parallel=size, pipeline_parallel=stages)
+    (said,) = [one for one in made.refusals if "GPUs" in one.what]
+    assert said.what == f"TP {size} x PP {stages} are {size * stages} GPUs, and one node has 8"
+    assert "launching over several nodes is not supported" in str(said.why)
+    assert refused(plan("llama-3.1-70b", "a100x8", tensor_parallel=4, pipeline_parallel=2)) == []
+
+
 @given(width=st.integers(1, 10**6), multiple=st.integers(1, 10**4))
 def test_padding_is_the_next_multiple(width: int, multiple: int) -> None:
     assert padded(width, multiple) % multiple == 0

@@ -15,7 +15,9 @@ from trtpipe.engines.trtllm.capability import GROUPWISE
 from trtpipe.engines.trtllm.shape import DecoderShape
 
 GROUP_SIZES = (128, 64)  # TensorRT-LLM issue 988; W4A8 has no kernel for 64 (functional.py validate_group_size)
-GPUS_PER_NODE = 8  # TP goes over NVLink, within a node (T:docs/source/legacy/performance/performance-tuning-guide)
+# TP goes over NVLink, within a node (T:docs/source/legacy/performance/performance-tuning-guide), and a release is started
+# on one.
+GPUS_PER_NODE = 8
 
 
 def padded(width: int, multiple: int) -> int:

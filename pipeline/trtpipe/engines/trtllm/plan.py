@@ -123,7 +123,7 @@ def make(
         *sharing_checks.head_width(division),
     ]
     shared = list(sharing_checks.sharing(division))
-    findings += shared
+    findings += [*shared, *sharing_checks.node(division)]
     bare = Plan(target, gpu, division, lengths, rows, tuple(findings))
     if any(finding.kind == "refused" for finding in shared):
         findings += _about_the_engine(bare, {}, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trtpipe.engines.trtllm.capability import GROUPWISE, HEAD_WIDTHS
-from trtpipe.engines.trtllm.division import Division, legal_text, padded
+from trtpipe.engines.trtllm.division import GPUS_PER_NODE, Division, legal_text, padded
 from trtpipe.engines.trtllm.findings import Finding
 
 LAYERS = "tensorrt_llm/quantization/layers.py"
@@ -107,6 +107,20 @@ def _group_findings(division: Division) -> Iterator[Finding]:
             fix=fix,
             source=LAYERS,
         )  # fmt: skip
+
+
+def node(division: Division) -> Iterator[Finding]:
+    """Yield the refusal of more ranks than one node has GPUs."""
+    size, stages = division.tensor_parallel, division.pipeline_parallel
+    if size * stages > GPUS_PER_NODE:
+        yield Finding(
+            "refused",
+            f"TP {size} x PP {stages} are {size * stages} GPUs, and one node has {GPUS_PER_NODE}",
+            "pipeline_parallel, tensor_parallel" if stages > 1 else "tensor_parallel",
+            why="one host starts all ranks: launching over several nodes is not supported, neither by the release's "
+            "launcher nor by its compose, Kubernetes and systemd files",
+            fix=f"TP x PP of {GPUS_PER_NODE} at most; a larger GPU, or fewer bits",
+        )
 
 
 def _stage_findings(division: Division) -> Iterator[Finding]:
