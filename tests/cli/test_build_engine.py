@@ -84,14 +84,17 @@ def test_a_plan_that_is_refused_ends_with_its_findings(golden: Callable[[str, st
 
 
 def test_what_the_builder_would_change_is_refused_before_it_runs_unless_accepted() -> None:
-    settings = ["--set", "target.speculative_mode=lookahead_decoding", "--set", "target.draft_tokens_max=7"]
+    limits = {"max_batch_size": 2, "max_seq_len": 2048, "max_num_tokens": 8192}
+    settings = [word for key, value in limits.items() for word in ("--set", f"target.{key}={value}")]
     result = dry("llama-3.1-8b", "a100x1", "--json", *settings)
     assert result.exit_code == 3
     (refused,) = [finding for finding in json.loads(result.stdout)["findings"] if finding["kind"] == "refused"]
-    assert refused["what"].startswith("max_seq_len is 8199 in the engine, and 8192 was asked for")
-    assert "accepted_changes: [max_seq_len]" in refused["fix"]
+    assert refused["what"].startswith("max_num_tokens is 4096 in the engine, and 8192 was asked for")
+    assert "accepted_changes: [max_num_tokens]" in refused["fix"]
     assert (
-        dry("llama-3.1-8b", "a100x1", "--json", *settings, "--set", "target.accepted_changes=[max_seq_len]").exit_code
+        dry(
+            "llama-3.1-8b", "a100x1", "--json", *settings, "--set", "target.accepted_changes=[max_num_tokens]"
+        ).exit_code
         == 0
     )
     wrong = dry("llama-3.1-8b", "a100x1", "--json", "--set", "target.accepted_changes=[max_seqlen]")

@@ -64,7 +64,9 @@ class TensorrtLlmTarget(Section):
     chunked_context: bool = Field(
         description="Prefill long prompts in pieces between the steps of others; refused where the engine could not."
     )
-    speculative_mode: SpeculativeMode = Field(default="none", description="How tokens are guessed ahead.")
+    speculative_mode: SpeculativeMode = Field(
+        default="none", description="How tokens are guessed ahead; all but none are refused by the plan."
+    )
     draft_tokens_max: int = Field(default=0, ge=0, description="Most tokens guessed ahead in one step.")
     answer_tokens_max: int = Field(default=1024, ge=1, description="Longest answer that a client may ask for.")
     max_seq_len: Count = Field(default="auto", description="Longest prompt plus answer, in tokens.")

@@ -15,8 +15,8 @@ from trtpipe.engines.trtllm.capability import GROUPWISE
 from trtpipe.engines.trtllm.shape import DecoderShape
 
 GROUP_SIZES = (128, 64)  # TensorRT-LLM issue 988; W4A8 has no kernel for 64 (functional.py validate_group_size)
-# TP goes over NVLink, within a node (T:docs/source/legacy/performance/performance-tuning-guide), and a release is started
-# on one.
+# TP goes over NVLink, within a node (T:docs/source/legacy/performance/performance-tuning-guide), and one node starts a
+# release.
 GPUS_PER_NODE = 8
 
 
