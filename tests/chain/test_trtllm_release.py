@@ -163,6 +163,19 @@ def test_what_the_target_says_of_serving_holds_without_a_new_build(site: Site) -
     ]
 
 
+@pytest.mark.parametrize("keys", [("kv_reuse",), ("chunked_context",), ("kv_reuse", "chunked_context")])
+def test_o_30_what_the_engine_cannot_have_is_refused_and_not_left_out(site: Site, keys: tuple[str, ...]) -> None:
+    """An FP8 KV cache under W4A16_AWQ has no paged context FMHA: no edit of the target after the build changes it."""
+    site.write(**dict.fromkeys(keys, True))
+    fault = refused(site, "package")
+    assert [one.what for one in fault.each()] == [
+        f"{key} is true in the target, and the engine was built without paged context FMHA, which it needs"
+        for key in keys
+    ]
+    assert all("kv_dtype: model" in str(one.fix) for one in fault.each())
+    assert Store(site.folder).all("release") == []
+
+
 def test_chunked_context_that_the_engine_needs_is_not_taken_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
