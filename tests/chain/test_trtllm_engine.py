@@ -74,7 +74,9 @@ def test_an_engine_of_eight_ranks_is_built_inspected_and_locked(
     assert found.lock.sm_by_rank == [80] * 8
     assert (found.lock.driver_floor, found.lock.tensorrt) == (580, "10.14.1.48")
     caches = site.folder / ".trtpipe/timing-caches"
-    assert [path.name for path in caches.iterdir()] == ["tensorrt-llm-1.2.1-sm80.cache"]
+    assert [path.name for path in caches.iterdir()] == [
+        "tensorrt-llm-1.2.1-tensorrt-10.14.1.48-nvidia-a100-sxm4-80gb.cache"
+    ]
 
 
 def test_an_equal_build_is_reused_and_another_limit_is_not(site: Site) -> None:

@@ -65,7 +65,7 @@ def foretell(planned: Planned, given: Path | None) -> Foretold:
         raise ValueError("a plan that was refused has no lines")
     target, name = plan.target, f"{planned.model.name}-{planned.target.stem}"
     folder, engine = given or Path(f"{name}-checkpoint"), Path(f"{name}-engine")
-    cache = f"tensorrt-llm-{target.version}-sm{plan.gpu.sm}.cache"
+    cache = building.timing_cache_name(target.version, RELEASES[target.version].tensorrt, plan.gpu.name)
     asked = chosen.arguments(plan)
     count = target.tensor_parallel * target.pipeline_parallel
     places: dict[str, Value] = {
@@ -120,9 +120,9 @@ def build(runner: Runner, foretold: Foretold, folder: Path) -> Artifact:
         count, why = workers.choose(min(ranks, len(devices)), foretold.worker_bytes, environment.free_memory_bytes())
     else:
         count, why = target.build_workers, f"{target.build_workers} workers: the target says so"
+    cache = building.timing_cache_name(installation.tensorrt_llm, installation.tensorrt, devices[0].name)
     place = building.Place(
-        installation, devices, count, why,
-        timing_cache=runner.store.state / "timing-caches" / f"tensorrt-llm-{release.version}-sm{plan.gpu.sm}.cache",
+        installation, devices, count, why, timing_cache=runner.store.state / "timing-caches" / cache,
         time_limit_s=target.build_time_limit_s,
     )  # fmt: skip
     findings = [finding.document() for finding in (*plan.findings, *foretold.findings)]

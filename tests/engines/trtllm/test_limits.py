@@ -114,7 +114,10 @@ def test_an_engine_that_does_not_fit_is_refused_with_one_that_does() -> None:
     assert "tensor_parallel: 2, pad_intermediate: true; or a larger GPU" in short.fix
     none = plan("llama-3.1-70b", "l40s", gpu="l4", weights="model", changes={"num_hidden_layers": 160}).refusals[0]
     assert none.fix is not None
-    assert none.fix.startswith("no larger TP size of one node fits")
+    assert none.fix.startswith("no larger TP size that is legal on one node fits")
+    phi = plan("phi-3-mini-4k", "a100x1", gpu="l4", weights="model", changes={"num_hidden_layers": 120}).refusals[0]
+    assert "does not fit" in phi.what
+    assert phi.fix == none.fix, "TP is not listed for Phi-3: none is advised"
 
 
 def test_a_measured_reserve_replaces_the_estimate() -> None:

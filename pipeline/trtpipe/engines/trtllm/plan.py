@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trtpipe.engines.trtllm import capability, format_checks, limits, memory, memory_checks, sharing_checks
 from trtpipe.engines.trtllm.capability import KV_DTYPES, QUANT_ALGO
 from trtpipe.engines.trtllm.division import Division, legal_sizes
-from trtpipe.engines.trtllm.families import is_exported
+from trtpipe.engines.trtllm.families import family_of, is_exported
 from trtpipe.engines.trtllm.gpus import Gpu, gpu_of
 from trtpipe.engines.trtllm.shape import DecoderShape
 
@@ -171,6 +171,9 @@ def _chosen(plan: Plan, *, chunked_context: bool) -> tuple[Limits, Memory]:
 def _wider(plan: Plan, chosen: Limits) -> str | None:
     """Return the settings of the smallest larger TP size under which the KV cache holds a sequence of full length."""
     target, shape = plan.target, plan.division.shape
+    family = family_of(shape.model_type)
+    if family is None or not family.tensor_parallel:
+        return None
     sizes = legal_sizes(shape, target.weights, pad=plan.division.exported).get(target.group_size, [])
     for size in (size for size in sizes if size > target.tensor_parallel):
         division = replace(plan.division, tensor_parallel=size)

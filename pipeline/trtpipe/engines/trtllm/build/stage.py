@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -51,6 +52,12 @@ class Place:
     workers_why: str
     timing_cache: Path
     time_limit_s: float
+
+
+def timing_cache_name(tensorrt_llm: str, tensorrt: str, gpu_name: str) -> str:
+    """Return the file's name: timings hold for one TensorRT on one type of GPU, not for all of its SM."""
+    gpu = "-".join(re.findall(r"[a-z0-9]+", gpu_name.lower()))
+    return f"tensorrt-llm-{tensorrt_llm}-tensorrt-{tensorrt}-{gpu}.cache"
 
 
 def stage(checkpoint: Path, checkpoint_digest: str, asked: Request, place: Place) -> Stage:
