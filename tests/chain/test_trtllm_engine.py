@@ -407,6 +407,18 @@ def test_without_tensorrt_llm_on_the_host_the_container_builds(
     assert killed == f"kill {build.split('--name ')[1].split()[0]}", "the client's end is not the container's"
 
 
+def test_without_docker_podman_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(tmp_path / "site")
+    podman = standin.install_docker(tmp_path / "podman", site.install(), DIGEST, name="podman")
+    monkeypatch.setenv("PATH", f"{podman}:/usr/bin:/bin")
+    monkeypatch.setattr("os.getuid", lambda: 1000)
+    made = site.build()
+    assert inspection.inspect(made.path).findings == ()
+    build = (podman / "calls.txt").read_text().splitlines()[-2]
+    assert " --security-opt label=disable " in build
+    assert " --userns keep-id --user 1000:" in build
+
+
 def gpus(programs: Path, line: str, count: int = 8) -> None:
     named = "," in line  # else it is what the driver says instead of GPUs
     lines = "".join(f"{number}, GPU-{number}, {line}\n" if named else f"{line}\n" for number in range(count))

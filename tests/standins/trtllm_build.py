@@ -175,8 +175,8 @@ def install(folder: Path, grammar: Path, *, version: str = "1.2.1", builder: boo
     return programs
 
 
-def install_docker(folder: Path, programs: Path, digest: str | None) -> Path:
-    """Make a folder for PATH with a STAND-IN for docker; what ``install`` made is in its only image, not on PATH."""
+def install_docker(folder: Path, programs: Path, digest: str | None, *, name: str = "docker") -> Path:
+    """Make a folder for PATH with a STAND-IN for docker, or podman; ``install``'s is in its only image, not on PATH."""
     (programs / "python3").symlink_to(programs / "python-of-the-stand-in")
     folder.mkdir()
     (programs / "nvidia-smi").rename(folder / "nvidia-smi")
@@ -191,8 +191,8 @@ run)
   PATH={programs}:$PATH exec "$@" ;;
 esac
 """
-    (folder / "docker").write_text(script)
-    (folder / "docker").chmod(0o755)
+    (folder / name).write_text(script)
+    (folder / name).chmod(0o755)
     return folder
 
 

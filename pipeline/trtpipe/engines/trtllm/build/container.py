@@ -14,9 +14,17 @@ from trtpipe.errors import EnvironmentUnfit
 
 ENGINES = ("docker", "podman")
 INSPECT_LIMIT_S = 60
+# podman under SELinux gives neither the GPUs nor the user's folders to a confined container.
+GPUS = {
+    "docker": ("--gpus", "all"),
+    "podman": ("--device", "nvidia.com/gpu=all", "--security-opt", "label=disable"),
+}
 # As NVIDIA's documentation runs its images: CUDA needs more locked memory and stack, ranks share memory.
-GPUS = {"docker": ("--gpus", "all"), "podman": ("--device", "nvidia.com/gpu=all")}
 LIMITS = ("--ipc", "host", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864")
+# Nobody but root raises a limit: podman would end with "setrlimit: Operation not permitted" (its issue 19319).
+LIMITS_OF_A_USER = ("--ipc", "host", "--ulimit", "host")
+# The user has no entry in the image's /etc/passwd: Python's getpass, which torch asks, takes USER first.
+NAME = ("--env", "HOME=/tmp", "--env", "USER=trtpipe")
 
 
 @dataclass(frozen=True)
@@ -48,23 +56,36 @@ def inspect(engine: str, name: str) -> Image:
 
 
 def plain(engine: str, image: Image) -> list[str]:
-    return [engine, "run", "--rm", *GPUS[engine], *LIMITS, image.name]
+    return [engine, "run", "--rm", *_options(engine), image.name]
+
+
+def _options(engine: str) -> list[str]:
+    return [*GPUS[engine], *(LIMITS_OF_A_USER if _is_rootless(engine) else LIMITS)]
+
+
+def _is_rootless(engine: str) -> bool:
+    return engine == "podman" and os.getuid() != 0
 
 
 def wrapped(
     engine: str, name: str, command: Sequence[str], *, read: Sequence[Path], written: Sequence[Path], label: str
 ) -> list[str]:
-    """Return the command inside the image: the folders lie at the same paths, files belong to the user."""
+    """Return the command inside the image: the folders lie at the same paths, files belong to the user.
+
+    A user's podman has numbers of users of its own: without ``keep-id`` the user's number is another there, who may not
+    write into the user's folders.
+    """
     mounts = [f"{path}:{path}:ro" for path in read] + [f"{path}:{path}" for path in written]
     user = f"{os.getuid()}:{os.getgid()}"
     return [
-        engine, "run", "--rm", "--init", "--name", label, *GPUS[engine], *LIMITS, "--user", user, "--env", "HOME=/tmp",
+        engine, "run", "--rm", "--init", "--name", label, *_options(engine),
+        *(("--userns", "keep-id") if _is_rootless(engine) else ()), "--user", user, *NAME,
         *(word for mount in mounts for word in ("--volume", mount)), "--workdir", str(written[0]), name, *command,
     ]  # fmt: skip
 
 
 def by_hand(engine: str, name: str) -> str:
-    words = [engine, "run", "--rm", *GPUS[engine], *LIMITS, "--volume", "$PWD:$PWD", "--workdir", "$PWD", name]
+    words = [engine, "run", "--rm", *_options(engine), "--volume", "$PWD:$PWD", "--workdir", "$PWD", name]
     return " ".join(words)
 
 
