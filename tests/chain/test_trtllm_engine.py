@@ -385,7 +385,7 @@ IMAGE = "nvcr.io/nvidia/tensorrt-llm/release"
 @pytest.mark.parametrize(
     ("image", "digest", "note"),
     [
-        (f"{IMAGE}:1.2.1", DIGEST, f"write {IMAGE}@{DIGEST} to pin it"),
+        (f"{IMAGE}:1.2.1", DIGEST, f"built in {IMAGE}@{DIGEST}: {IMAGE}:1.2.1, which the target names, can come to "),
         (f"{IMAGE}:1.2.1", None, "it has no digest"),
         (f"{IMAGE}@{DIGEST}", DIGEST, f"built in {IMAGE}@{DIGEST}"),
     ],
@@ -403,7 +403,10 @@ def test_without_tensorrt_llm_on_the_host_the_container_builds(
     assert (kept.container_image, kept.container_digest) == (image, digest)
     build, killed = (docker / "calls.txt").read_text().splitlines()[-2:]
     assert f"--volume {site.checkpoint}:{site.checkpoint}:ro" in build
-    assert f"{image} trtllm-build --checkpoint_dir {site.checkpoint}" in build
+    runs = image if digest is None else f"{IMAGE}@{DIGEST}"
+    calls = (docker / "calls.txt").read_text().splitlines()
+    assert f"{runs} trtllm-build --checkpoint_dir {site.checkpoint}" in build
+    assert all(f" {runs} " in call for call in calls if call.startswith("run ")), "probed and built in the same bytes"
     assert killed == f"kill {build.split('--name ')[1].split()[0]}", "the client's end is not the container's"
 
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from core.stages import stage
 from standins import nvidia_smi
+from standins import trtllm_build as standin
 from trtllm_builds import TARGET, Site
 from trtpipe.cli import trtpipe
 from trtpipe.core import artifacts, model_folder
@@ -20,12 +21,15 @@ from trtpipe.core.chat import ChatTokenizer
 from trtpipe.core.progress import Silent
 from trtpipe.core.runner import Making, Runner
 from trtpipe.core.store import Store
+from trtpipe.engines.trtllm.build import grammar
 from trtpipe.engines.trtllm.built import lock
 from trtpipe.errors import ConfigError, EnvironmentUnfit, GateRejected, Stale, TrtpipeError
 from trtpipe.release.current import current_id
 from trtpipe.triton_repo import pbtxt, repository_check
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from click.testing import Result
 
     from trtpipe.core.artifacts import Artifact
@@ -268,6 +272,46 @@ def test_the_wrong_version_is_refused_at_each_step(site: Site, words: tuple[str,
     assert isinstance(fault, EnvironmentUnfit)
     assert fault.what == "built with TensorRT-LLM 1.2.1, running TensorRT-LLM 1.1.0"
     assert "nvcr.io/nvidia/tritonserver:26.04-trtllm-python-py3" in str(fault.fix)
+
+
+@pytest.fixture
+def with_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], Site]:
+    """Return a function that makes a workspace whose machine has docker and no TensorRT-LLM, with a finished engine.
+
+    Its argument: the TensorRT-LLM in Triton's image; None where that image is not on the machine.
+    """
+
+    def make(serving: str | None) -> Site:
+        site = Site(tmp_path / "site")
+        site.write_config()
+        other = standin.install(tmp_path / "serving", grammar.FILE, version=serving) if serving else None
+        docker = standin.install_docker(tmp_path / "docker", site.install(), f"sha256:{'ab' * 32}", serving=other)
+        monkeypatch.setenv("PATH", f"{docker}:/usr/bin:/bin")
+        site.build()
+        return site
+
+    return make
+
+
+def test_with_docker_alone_the_image_that_serves_is_compared_and_not_the_one_that_built(
+    with_docker: Callable[[str | None], Site],
+) -> None:
+    site = with_docker("1.1.0")
+    assert refused(site, "package").what == "built with TensorRT-LLM 1.2.1, running TensorRT-LLM 1.1.0"
+
+
+def test_what_is_not_compared_is_said(with_docker: Callable[[str | None], Site]) -> None:
+    site = with_docker(None)
+    result = run(site, "package")
+    assert result.exception is None, result.exception
+    said = (
+        "TensorRT-LLM and TensorRT were not compared with the engine's lock: "
+        "nvcr.io/nvidia/tritonserver:26.04-trtllm-python-py3, which serves, is not here"
+    )
+    (release,) = Store(site.folder).all("release")
+    assert said in release.record.notes
+    give_verdict(site, release.id)
+    assert said in run(site, "promote").stderr
 
 
 @pytest.mark.parametrize(

@@ -175,20 +175,29 @@ def install(folder: Path, grammar: Path, *, version: str = "1.2.1", builder: boo
     return programs
 
 
-def install_docker(folder: Path, programs: Path, digest: str | None, *, name: str = "docker") -> Path:
-    """Make a folder for PATH with a STAND-IN for docker, or podman; ``install``'s is in its only image, not on PATH."""
+def install_docker(
+    folder: Path, programs: Path, digest: str | None, *, name: str = "docker", serving: Path | None = None
+) -> Path:
+    """Make a folder for PATH with a STAND-IN for docker, or podman; ``install``'s is in its image, and not on PATH.
+
+    ``serving``: what another ``install`` made, for Triton's images; None where none of them is there.
+    """
     (programs / "python3").symlink_to(programs / "python-of-the-stand-in")
     folder.mkdir()
     (programs / "nvidia-smi").rename(folder / "nvidia-smi")
     told = f"echo nvcr.io/nvidia/tensorrt-llm/release@{digest}" if digest else "true"
+    if serving is not None:
+        (serving / "python3").symlink_to(serving / "python-of-the-stand-in")
     script = f"""#!/bin/sh
 echo "$@" >> {folder}/calls.txt
 case "$1" in
-image) {told} ;;
+image)
+  case "$*" in *tritonserver*) {"true" if serving else "false"} ;; *) {told} ;; esac ;;
 run)
   while [ "${{1#nvcr.io/}}" = "$1" ]; do shift; done
+  case "$1" in *tritonserver*) inside={serving} ;; *) inside={programs} ;; esac
   shift
-  PATH={programs}:$PATH exec "$@" ;;
+  PATH=$inside:$PATH exec "$@" ;;
 esac
 """
     (folder / name).write_text(script)

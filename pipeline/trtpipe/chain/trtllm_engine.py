@@ -20,7 +20,7 @@ from trtpipe.engines.trtllm.build.releases import RELEASES
 from trtpipe.engines.trtllm.built import compare, inspection, lock, lock_rules
 from trtpipe.engines.trtllm.built.request import Request
 from trtpipe.engines.trtllm.findings import Finding
-from trtpipe.engines.trtllm.launch import machine
+from trtpipe.engines.trtllm.launch import machine, serving
 from trtpipe.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -131,17 +131,40 @@ def build(runner: Runner, foretold: Foretold, folder: Path) -> Artifact:
     return runner.obtain(building.stage(folder, source.digest, asked, place))
 
 
-def require_here(found: Inspection) -> None:
-    """Raise what the engine's lock has against this machine; EnvironmentUnfit too where no TensorRT-LLM is here."""
+def require_here(found: Inspection, serving_image: str | None = None) -> list[str]:
+    """Raise what the engine's lock has against this machine; EnvironmentUnfit too where nothing here could serve it.
+
+    Where TensorRT-LLM is in no package of the host, it is asked for in ``serving_image`` (by default the one that the
+    engine's target names): the image that built would be compared with itself. Returns what was not compared.
+    """
     kept = lock.read(found.engine.path)
-    image = kept.container_image or RELEASES[kept.tensorrt_llm].image
     seen = machine.look(os.environ)
     if seen.driver_fault is not None:
         raise seen.driver_fault
+    image = serving_image or _serving_image(found, kept)
+    serves: probe.Versions | None
     # an image that serves has the package, and not always trtllm-build on PATH
-    versions = (seen.tensorrt_llm, seen.tensorrt) if seen.tensorrt_llm else probe.versions_here(image)
-    host = lock_rules.Host.of(seen.devices, tensorrt_llm=versions[0], tensorrt=versions[1])
+    if seen.tensorrt_llm:
+        serves = probe.Versions(seen.tensorrt_llm, seen.tensorrt, None)
+    else:
+        serves = probe.versions_of_server(image)
+    host = lock_rules.Host.of(
+        seen.devices,
+        tensorrt_llm=None if serves is None else serves.tensorrt_llm,
+        tensorrt=None if serves is None else serves.tensorrt,
+        image=serves.image.name if serves and serves.image else None,
+        image_digest=serves.image.digest if serves and serves.image else None,
+    )
     lock.enforce(kept, host, ranks=found.engine.world_size, where=str(found.engine.path / lock.LOCK))
+    if serves is not None:
+        return []
+    return [f"TensorRT-LLM and TensorRT were not compared with the engine's lock: {image}, which serves, is not here"]
+
+
+def _serving_image(found: Inspection, kept: lock.Lock) -> str:
+    if found.request is None:
+        return RELEASES[kept.tensorrt_llm].serving_images[0]
+    return serving.image_of(found.request.target, kept)
 
 
 def inspect(folder: Path, target: Path | None, overrides: tuple[str, ...]) -> Inspection:

@@ -39,7 +39,8 @@ def serve(options: Options, front_port: int | None, *, no_front: bool) -> None:
     space = options.workspace()
     store = Store(space.root)
     release = require_current(store)
-    servable.require(release)
+    with options.console() as console:
+        servable.require(release, console.note)
     serving = space.config.serving
     addresses = server.Addresses(serving.host, serving.http_port, serving.grpc_port, serving.metrics_port)
     port = front_port or serving.front_port

@@ -102,7 +102,7 @@ class Acceptance:
     def _launch(self, release: Artifact, stack: ExitStack) -> dict[str, Any]:
         site, state = self.site, self.site.runner.store.state
         log, warnings = state / "logs" / "accept.log", list[str]()
-        servable.require(release)
+        servable.require(release, warnings.append)
         serving: Server = stack.enter_context(
             released.running(site.space, release, site.addresses, state=state, log=log, note=warnings.append)
         )

@@ -33,6 +33,7 @@ class Here:
         for name in ("mpirun", "tritonserver"):
             (self.programs / name).write_text("#!/bin/sh\n")
             (self.programs / name).chmod(0o755)
+        (folder / "backends/tensorrtllm").mkdir(parents=True)
         nvidia_smi.write(self.programs)
         (self.programs / "cat").symlink_to(str(shutil.which("cat")))
         monkeypatch.setenv("PATH", str(self.programs))
@@ -53,6 +54,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
 
 def said(outcome: Outcome) -> list[str]:
     return [fault.what for fault in outcome.refusals]
+
+
+def test_a_triton_without_the_engines_backend_is_refused(here: Here) -> None:
+    (here.programs.parent / "backends/tensorrtllm").rename(here.programs.parent / "backends/python")
+    assert said(here.check()) == ["the engine is for Triton's backend tensorrtllm, and this Triton has python"]
 
 
 def test_a_fit_machine_passes_without_a_word(here: Here) -> None:

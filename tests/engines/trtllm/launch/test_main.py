@@ -34,6 +34,7 @@ class Site:
         self.release = launches.release(folder / "release", tp=RANKS)
         self.programs = folder / "bin"
         self.programs.mkdir()
+        (folder / "backends/tensorrtllm").mkdir(parents=True)
         (self.programs / "mpirun").symlink_to(Path(sys.executable).with_name("mpirun"))
         nvidia_smi.write(self.programs, count=RANKS)
         self.triton = triton_ranks.install(self.programs)

@@ -38,6 +38,18 @@ class Image:
     def is_pinned(self) -> bool:
         return "@sha256:" in self.name
 
+    @property
+    def reference(self) -> str:
+        """What names these bytes: a tag can mean others from one command to the next."""
+        return self.name if self.is_pinned or self.digest is None else f"{repository_of(self.name)}@{self.digest}"
+
+
+def repository_of(name: str) -> str:
+    """Return an image's name without tag and digest."""
+    bare = name.partition("@")[0]
+    path, colon, tag = bare.rpartition(":")
+    return path if colon and "/" not in tag else bare
+
 
 def engine() -> str | None:
     return next((name for name in ENGINES if shutil.which(name)), None)
@@ -45,18 +57,26 @@ def engine() -> str | None:
 
 def inspect(engine: str, name: str) -> Image:
     """Return the image on this machine. Raises EnvironmentUnfit where it is not: nothing is fetched here."""
-    command = [engine, "image", "inspect", "--format", "{{range .RepoDigests}}{{println .}}{{end}}", name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSPECT_LIMIT_S)
-    if done.returncode:
+    found = find(engine, name)
+    if found is None:
         raise EnvironmentUnfit(
             f"the image {name} is not on this machine", where=engine, fix=f"{engine} pull {name}; then the same command"
         )
-    digests = [line.partition("@")[2] for line in done.stdout.splitlines() if "@" in line]
-    return Image(name, digests[0] if digests else None)
+    return found
+
+
+def find(engine: str, name: str) -> Image | None:
+    """Return the image, None where it is not on this machine."""
+    command = [engine, "image", "inspect", "--format", "{{range .RepoDigests}}{{println .}}{{end}}", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSPECT_LIMIT_S)
+    if done.returncode:
+        return None
+    digests = dict(line.split("@", 1) for line in done.stdout.splitlines() if "@" in line)  # of each repository
+    return Image(name, digests.get(repository_of(name), next(iter(digests.values()), None)))
 
 
 def plain(engine: str, image: Image) -> list[str]:
-    return [engine, "run", "--rm", *_options(engine), image.name]
+    return [engine, "run", "--rm", *_options(engine), image.reference]
 
 
 def _options(engine: str) -> list[str]:

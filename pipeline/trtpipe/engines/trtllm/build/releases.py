@@ -26,6 +26,8 @@ RELEASES = {
         tuple(f"nvcr.io/nvidia/tritonserver:26.{month}-trtllm-python-py3" for month in ("04", "05", "06", "07")), 580,
     ),
 }  # fmt: skip
+# where the serving images keep TensorRT-LLM; the python3 on their PATH may be another one
+TRITON_PACKAGES = "/opt/venv-tritonserver/lib/python3*/site-packages"
 NO_ENGINES_FROM = (1, 3)
 WHY_NONE = (
     "1.3 removes the engine path (builder, network, trtllm-build, the Triton backend): pull requests 15918, 15907 and "

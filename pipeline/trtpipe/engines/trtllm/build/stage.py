@@ -112,7 +112,9 @@ def _run(making: Making, checkpoint: Path, asked: Request, place: Place, reader:
     engine, image, label = place.installation.engine, place.installation.image, f"trtpipe-{run.name}"
     if engine is not None and image is not None:
         making.note(_image_words(image))
-        line = container.wrapped(engine, image.name, line, read=[checkpoint], written=[making.folder, run], label=label)
+        line = container.wrapped(
+            engine, image.reference, line, read=[checkpoint], written=[making.folder, run], label=label
+        )
     reproduction.of_tool(run, line, making.folder)
     try:
         return run_tool(
@@ -126,8 +128,12 @@ def _run(making: Making, checkpoint: Path, asked: Request, place: Place, reader:
 def _image_words(image: container.Image) -> str:
     if image.is_pinned:
         return f"built in {image.name}"
-    pin = f"write {image.name.split(':')[0]}@{image.digest} to pin it" if image.digest else "it has no digest"
-    return f"built in {image.name}, named by a tag, which can come to mean other bytes: {pin} (container_image)"
+    if image.digest is None:
+        return f"built in {image.name}, a name that can come to mean other bytes: it has no digest to name instead"
+    return (
+        f"built in {image.reference}: {image.name}, which the target names, can come to mean other bytes; write that "
+        "as container_image to pin it"
+    )
 
 
 def _require_ranks(making: Making, ranks: int, ending: str | None, workers: int) -> None:

@@ -23,6 +23,12 @@ class Locked(Protocol):
     @property
     def tensorrt(self) -> str: ...
     @property
+    def backend(self) -> str: ...
+    @property
+    def container_image(self) -> str | None: ...
+    @property
+    def container_digest(self) -> str | None: ...
+    @property
     def driver_floor(self) -> int: ...
     @property
     def gpu_name(self) -> str: ...
@@ -32,19 +38,28 @@ class Locked(Protocol):
 
 @dataclass(frozen=True)
 class Host:
-    """What an engine would run on. ``tensorrt_llm``, ``tensorrt``: None where nothing here tells the version."""
+    """What an engine would run on. ``tensorrt_llm``, ``tensorrt``: None where nothing here tells the version.
+
+    ``image``, ``image_digest``: what serves, where it is asked for from outside.
+    """
 
     tensorrt_llm: str | None
     tensorrt: str | None
     driver: str
     gpu_names: list[str]
     sms: list[int]
+    image: str | None = None
+    image_digest: str | None = None
 
     @classmethod
-    def of(cls, found: Sequence[Device], *, tensorrt_llm: str | None, tensorrt: str | None) -> Host:
+    def of(
+        cls, found: Sequence[Device], *, tensorrt_llm: str | None, tensorrt: str | None, image: str | None = None,
+        image_digest: str | None = None,
+    ) -> Host:  # fmt: skip
         return cls(
             tensorrt_llm=tensorrt_llm, tensorrt=tensorrt, driver=found[0].driver if found else "0",
-            gpu_names=[one.name for one in found], sms=[one.sm for one in found],
+            gpu_names=[one.name for one in found], sms=[one.sm for one in found], image=image,
+            image_digest=image_digest,
         )  # fmt: skip
 
 
@@ -63,6 +78,19 @@ def version_faults(lock: Locked, host: Host, *, where: str) -> Iterator[Environm
     ):
         if running is not None and running != built:
             yield EnvironmentUnfit(f"built with {name} {built}, running {name} {running}", where=where, fix=images)
+    if host.image is not None and host.image == lock.container_image:
+        yield from _image_faults(lock, host, where)
+
+
+def _image_faults(lock: Locked, host: Host, where: str) -> Iterator[EnvironmentUnfit]:
+    """Yield what one name has come to mean; another image than the one that built is compared by its versions."""
+    built, here = lock.container_digest, host.image_digest
+    if built is not None and here is not None and built != here:
+        yield EnvironmentUnfit(
+            f"built in {host.image} when that was {built}, and here it is {here}",
+            where=where,
+            fix=f"pull {built} again, or name the bytes that you mean in the target: serving_image: NAME@{here}",
+        )
 
 
 def gpu_faults(lock: Locked, host: Host, *, ranks: int, where: str) -> Iterator[EnvironmentUnfit]:

@@ -52,7 +52,7 @@ def files(engine: Path, target: TensorrtLlmTarget, lock: Lock, ports: Ports | No
     said = serving.of(engine, target, lock, ports or Ports())
     return {
         "README.md": guide.text(said),
-        "compose.yaml": _yaml(compose.document(said)),
+        compose.FILE: _yaml(compose.document(said)),
         "kubernetes.yaml": _yaml(*kubernetes.documents(said)),
         systemd.UNIT: systemd.text(),
         **code(),
