@@ -433,7 +433,7 @@ def gpus(programs: Path, line: str, count: int = 8) -> None:
     [
         ("NVIDIA A10, 8.6, 23028, 580.1, 22500", "and this machine has NVIDIA A10 (SM 86, 23028 MiB)"),
         ("NVIDIA A100-SXM4-40GB, 8.0, 40960, 580.1, 40337", "and this machine has NVIDIA A100-SXM4-40GB"),
-        ("NVIDIA A100-SXM4-80GB, 8.0, 81920, 535.1, 81153", "driver 535.1 is older than 580"),
+        ("NVIDIA A100-SXM4-80GB, 8.0, 81920, 550.1, 81153", "driver 550.1 is too old: this release's CUDA needs 580"),
         ("No devices were found", "the NVIDIA driver does not list the GPUs: No devices were found"),
     ],
 )
@@ -443,6 +443,11 @@ def test_the_wrong_gpus_are_refused_before_the_build(site: Site, line: str, said
         site.build()
     assert said in caught.value.what or said in f"{caught.value.what}: {line}"
     assert not built(site).exists()
+
+
+def test_an_older_driver_that_the_images_take_builds_with_a_note(site: Site) -> None:
+    gpus(site.folder / "tensorrt-llm/bin", "NVIDIA A100-SXM4-80GB, 8.0, 81920, 535.261.03, 81153")
+    assert any(note.startswith("driver 535.261.03 is older than 580: it runs") for note in site.build().record.notes)
 
 
 @pytest.mark.parametrize(

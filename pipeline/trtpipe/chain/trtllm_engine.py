@@ -114,7 +114,7 @@ def build(runner: Runner, foretold: Foretold, folder: Path) -> Artifact:
     release = RELEASES[target.version]
     installation = probe.find(release, target.container_image)
     devices = gpu_query.devices()
-    gpu_query.require(devices, plan.gpu, release.driver_floor)
+    driver_note = gpu_query.require(devices, plan.gpu, release)
     ranks = target.tensor_parallel * target.pipeline_parallel
     if target.build_workers == "auto":
         count, why = workers.choose(min(ranks, len(devices)), foretold.worker_bytes, environment.free_memory_bytes())
@@ -123,7 +123,7 @@ def build(runner: Runner, foretold: Foretold, folder: Path) -> Artifact:
     cache = building.timing_cache_name(installation.tensorrt_llm, installation.tensorrt, devices[0].name)
     place = building.Place(
         installation, devices, count, why, timing_cache=runner.store.state / "timing-caches" / cache,
-        time_limit_s=target.build_time_limit_s,
+        time_limit_s=target.build_time_limit_s, driver_note=driver_note,
     )  # fmt: skip
     findings = [finding.document() for finding in (*plan.findings, *foretold.findings)]
     asked = Request(target=target, arguments=foretold.arguments, foreseen=findings)
@@ -135,7 +135,8 @@ def require_here(found: Inspection, serving_image: str | None = None) -> list[st
     """Raise what the engine's lock has against this machine; EnvironmentUnfit too where nothing here could serve it.
 
     Where TensorRT-LLM is in no package of the host, it is asked for in ``serving_image`` (by default the one that the
-    engine's target names): the image that built would be compared with itself. Returns what was not compared.
+    engine's target names): the image that built would be compared with itself. Returns what was not compared, and under
+    which conditions it runs.
     """
     kept = lock.read(found.engine.path)
     seen = machine.look(os.environ)
@@ -156,9 +157,11 @@ def require_here(found: Inspection, serving_image: str | None = None) -> list[st
         image_digest=serves.image.digest if serves and serves.image else None,
     )
     lock.enforce(kept, host, ranks=found.engine.world_size, where=str(found.engine.path / lock.LOCK))
-    if serves is not None:
-        return []
-    return [f"TensorRT-LLM and TensorRT were not compared with the engine's lock: {image}, which serves, is not here"]
+    notes = lock_rules.notes(kept, host)
+    if serves is None:
+        what = "TensorRT-LLM and TensorRT were not compared with the engine's lock"
+        notes.append(f"{what}: {image}, which serves, is not here")
+    return notes
 
 
 def _serving_image(found: Inspection, kept: lock.Lock) -> str:

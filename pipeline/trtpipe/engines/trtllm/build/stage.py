@@ -44,7 +44,10 @@ class Building(BaseModel):
 
 @dataclass(frozen=True)
 class Place:
-    """Where and how it is built. ``timing_cache``: kept from build to build; it makes the next one shorter."""
+    """Where and how it is built. ``timing_cache``: kept from build to build; it makes the next one shorter.
+
+    ``driver_note``: under which condition the driver is new enough, if there is one.
+    """
 
     installation: Installation
     devices: list[Device]
@@ -52,6 +55,7 @@ class Place:
     workers_why: str
     timing_cache: Path
     time_limit_s: float
+    driver_note: str | None = None
 
 
 def timing_cache_name(tensorrt_llm: str, tensorrt: str, gpu_name: str) -> str:
@@ -81,6 +85,8 @@ def _make(making: Making, checkpoint: Path, asked: Request, place: Place) -> Non
     for said in asked.foreseen:
         if said["kind"] == "changed":
             making.note(said["what"])
+    if place.driver_note is not None:
+        making.note(place.driver_note)
     making.note(place.workers_why)
     reader = BuildLog(ranks, making.reporter)
     ending = _run(making, checkpoint, asked, place, reader)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from trtpipe.engines.trtllm.build.releases import RELEASES
+from trtpipe.engines.trtllm.build.releases import RELEASES, compatible_words, fit_of_driver, needed_words
 from trtpipe.errors import EnvironmentUnfit
 
 if TYPE_CHECKING:
@@ -93,13 +93,31 @@ def _image_faults(lock: Locked, host: Host, where: str) -> Iterator[EnvironmentU
         )
 
 
+def notes(lock: Locked, host: Host) -> list[str]:
+    """Return under which conditions the engine runs on a host that nothing stands against."""
+    compatible = _fit_of_driver(lock, host) == "compatible"
+    return [compatible_words(host.driver, lock.driver_floor)] if compatible else []
+
+
+def _fit_of_driver(lock: Locked, host: Host) -> str:
+    if not host.sms:
+        return "new"  # that there is no GPU is told as such
+    return fit_of_driver(host.driver, host.gpu_names, floor=lock.driver_floor, older=_older_drivers(lock))
+
+
+def _older_drivers(lock: Locked) -> tuple[int, ...]:
+    release = RELEASES.get(lock.tensorrt_llm)
+    return release.older_drivers if release else ()
+
+
 def gpu_faults(lock: Locked, host: Host, *, ranks: int, where: str) -> Iterator[EnvironmentUnfit]:
     """Yield what is wrong with the GPUs and their driver."""
-    if host.sms and int(host.driver.split(".")[0]) < lock.driver_floor:
+    if _fit_of_driver(lock, host) == "old":
+        needed = needed_words(lock.driver_floor, _older_drivers(lock))
         yield EnvironmentUnfit(
-            f"the driver is {host.driver}, and the engine's CUDA needs {lock.driver_floor} or newer",
+            f"the driver is {host.driver}, and the engine's CUDA needs {needed}",
             where=where,
-            fix="install a newer driver",
+            fix="install such a driver",
         )
     if len(host.sms) < ranks:
         yield EnvironmentUnfit(

@@ -58,7 +58,12 @@ def check(
         *(_programs(machine, lock) if software else ()),
         *ports_of_machine.faults(host, ports.by_purpose()),
     ]
-    warnings = [*_held(ranks, machine), *_shared_memory(ranks, machine), *(_untold(machine) if software else ())]
+    warnings = [
+        *_driver(lock, here),
+        *_held(ranks, machine),
+        *_shared_memory(ranks, machine),
+        *(_untold(machine) if software else ()),
+    ]
     return Outcome(refusals, warnings)
 
 
@@ -101,6 +106,14 @@ def _programs(machine: Machine, lock: Locked) -> Iterator[TrtpipeError]:
             where="backends",
             fix="start it in the image that launch/compose.yaml names",
         )
+
+
+def _driver(lock: Locked, host: Host) -> Iterator[Finding]:
+    for said in lock_rules.notes(lock, host):
+        yield Finding(
+            "warning", said, "nvidia-smi", cost="without that package no rank starts",
+            fix="start it in the image that launch/compose.yaml names, or install a newer driver",
+        )  # fmt: skip
 
 
 def _held(ranks: Ranks, machine: Machine) -> Iterator[Finding]:
