@@ -18,6 +18,7 @@ from trtpipe.engines.trtllm.build import stage as building
 from trtpipe.engines.trtllm.build.grammar import command
 from trtpipe.engines.trtllm.build.releases import RELEASES
 from trtpipe.engines.trtllm.built import compare, inspection, lock, lock_rules
+from trtpipe.engines.trtllm.built.kv_cost import KvCost
 from trtpipe.engines.trtllm.built.request import Request
 from trtpipe.engines.trtllm.findings import Finding
 from trtpipe.engines.trtllm.launch import machine, serving
@@ -86,7 +87,8 @@ def in_container(foretold: Foretold) -> str:
 
 def _foreseen(planned: Planned, asked: dict[str, Value]) -> list[Finding]:
     """Return what the builder would make otherwise, refused where the target does not accept it by name."""
-    accepted = planned.plan.target.accepted_changes
+    plan = planned.plan
+    accepted = plan.target.accepted_changes
     found = [
         Finding(
             "refused", f"accepted_changes names `{name}`, which is no argument whose effect an engine records",
@@ -94,8 +96,9 @@ def _foreseen(planned: Planned, asked: dict[str, Value]) -> list[Finding]:
         )
         for name in compare.unknown_names(accepted)
     ]  # fmt: skip
-    expected = compare.between(asked, rewrites.effective(asked, planned.plan))
-    return found + compare.findings(expected, accepted, str(planned.target))
+    expected = compare.between(asked, rewrites.effective(asked, plan))
+    kv = KvCost(plan.division, plan.target, plan.gpu, asked)
+    return found + compare.findings(expected, accepted, str(planned.target), kv)
 
 
 def require_checkpoint(planned: Planned, folder: Path) -> None:
