@@ -125,15 +125,40 @@ def test_o_23_an_autoawq_checkpoint_goes_through_the_converter(tmp_path: Path) -
     ("settings", "part"),
     [
         ([], "trtpipe export --set model="),
-        (["target.weights=fp8"], "quantize.py --model_dir"),
+        (["target.weights=fp8"], "--format calibration-texts --out"),
         (["target.kv_dtype=int8", "target.kv_reuse=false", "target.chunked_context=false"],
-         "--tp_size 1 --pp_size 1 --awq_block_size 128 --kv_cache_dtype int8"),
+         "--format calibration-texts --out"),
     ],
 )  # fmt: skip
 def test_who_makes_the_checkpoint(settings: list[str], part: str) -> None:
     gpu = "h200" if "target.weights=fp8" in settings else "a100x1"
     more = [word for setting in settings for word in ("--set", setting)]
     assert part in " ".join(words(dry("llama-3.1-8b", gpu, "--json", *more), 0))
+
+
+@pytest.mark.parametrize(
+    ("settings", "first", "flags"),
+    [
+        (["target.weights=fp8"], 512, "--dtype bfloat16 --qformat fp8"),
+        (["target.weights=w4a8_awq"], 32, "--qformat w4a8_awq"),
+        (["target.kv_dtype=int8", "target.kv_reuse=false", "target.chunked_context=false"], 32,
+         "--tp_size 1 --pp_size 1 --awq_block_size 128 --kv_cache_dtype int8"),
+    ],
+)  # fmt: skip
+def test_upstreams_quantizer_is_given_the_users_own_texts(
+    tmp_path: Path, settings: list[str], first: int, flags: str
+) -> None:
+    more = [word for setting in settings for word in ("--set", setting)]
+    result = dry("llama-3.1-8b", "h200", "--json", *more)
+    texts, quantizing = (line["words"] for line in json.loads(result.stdout)["lines"][:2])
+    folder = str(tmp_path / "calibration/texts")
+    assert texts[:2] == ["trtpipe", "export"]
+    assert texts[-2:] == ["--out", folder]
+    assert quantizing[quantizing.index("--calib_dataset") + 1] == folder
+    assert flags in " ".join(quantizing)
+    assert f"calibrated on its first {first} texts" in json.loads(result.stdout)["lines"][1]["purpose"]
+    said = [finding["cost"] for finding in json.loads(result.stdout)["findings"] if finding["kind"] == "note"]
+    assert any("news articles from the network" in str(cost) for cost in said)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from trtpipe.config.target import TensorrtLlmTarget
 from trtpipe.core import model_folder
 from trtpipe.engines.trtllm import lengths as log_lengths
 from trtpipe.engines.trtllm import plan as engine_plan
-from trtpipe.engines.trtllm.build.scripts import CONVERTERS, has_fp8_kv_cache, scripts
+from trtpipe.engines.trtllm.build.scripts import CONVERTERS, calibrates, has_fp8_kv_cache, scripts
 from trtpipe.engines.trtllm.capability import KV_WORDS, QUANT_ALGO
 from trtpipe.engines.trtllm.families import is_exported
 from trtpipe.engines.trtllm.findings import Finding
@@ -148,6 +148,10 @@ def _route(config: dict[str, Any], target: TensorrtLlmTarget, quantized: Quantiz
             f"`trtpipe export` writes no {QUANT_ALGO[target.weights]} checkpoint with {KV_WORDS[target.kv_dtype]} KV "
             "cache of this model",
             "weights, kv_dtype",
+            cost="by itself quantize.py calibrates on news articles from the network: `trtpipe build-engine --dry-run` "
+            "gives it the texts of your calibration set"
+            if calibrates(target)
+            else None,
             fix="TensorRT-LLM's own scripts do, on a host that has it: convert_checkpoint.py for 16-bit weights, "
             "quantize.py for the others",
         ),

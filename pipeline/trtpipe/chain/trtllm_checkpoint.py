@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from trtpipe.config.target import TensorrtLlmTarget
 
 SOURCE_TREE = "in TensorRT-LLM's source tree of the same version (/app/tensorrt_llm in its image)"
+TEXTS = Path("calibration/texts")  # of a workspace: what holds prompts stays where prompts are
+CALIBRATION_TEXTS, AWQ_TEXTS = 512, 32  # calib_size; quantize_by_modelopt.py cuts it for AWQ, with a line of its log
 MAKERS = {"autoawq": "AutoAWQ", "gptq": "GPTQ"}
 
 
@@ -42,7 +44,21 @@ def lines(planned: Planned, out: Path) -> list[Line]:
         raise _no_way(
             planned, f"only TensorRT-LLM's quantize.py makes one with {_wanted(target)}, of an unquantized model"
         )
-    return [Line(f"the checkpoint, {SOURCE_TREE}, on a GPU", scripts.quantize(target, model, out))]
+    return _quantized(planned, out)
+
+
+def _quantized(planned: Planned, out: Path) -> list[Line]:
+    """Return the way through upstream's quantizer, which is given the user's own texts."""
+    target, folder = planned.plan.target, TEXTS.absolute()
+    quantizing = scripts.quantize(target, planned.model, out, folder)
+    if not scripts.calibrates(target):
+        return [Line(f"the checkpoint, {SOURCE_TREE}, on a GPU", quantizing)]
+    first = f"its first {AWQ_TEXTS if 'awq' in target.weights else CALIBRATION_TEXTS} texts"
+    words = ["trtpipe", "export", "--set", f"model={planned.model}", "--format", "calibration-texts", "--out"]
+    return [
+        Line("the texts to calibrate on, in the workspace of your prompts", [*words, str(folder)]),
+        Line(f"the checkpoint, {SOURCE_TREE}, on a GPU, calibrated on {first}, each cut at 512 tokens", quantizing),
+    ]
 
 
 def _layout(model: Path) -> str | None:
