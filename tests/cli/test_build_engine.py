@@ -83,6 +83,21 @@ def test_a_plan_that_is_refused_ends_with_its_findings(golden: Callable[[str, st
     assert "lines" not in document
 
 
+def test_without_a_model_the_configs_is_planned_and_the_sample_is_refused_for_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "trtpipe.yaml").write_text("model: sample\nprompts:\n  files: [a.jsonl]\ntarget: engines/local.yaml\n")
+    result = run("build-engine", "--target", "engines/a100x8.yaml", "--dry-run")
+    assert isinstance(result.exception, ConfigError)
+    assert "9 attention heads cannot be shared by TP 8: 1 are left over" in result.stdout
+    assert "the hidden size 576 is no multiple of 1024" in result.stdout
+    assert "--model: the config's is the sample" in str(result.exception.fix)
+    settings = ["--set", "target.group_size=64", "--json"]
+    export, build = json.loads(run("build-engine", "--target", "engines/a100x1.yaml", "--dry-run", *settings).stdout)[
+        "lines"
+    ]
+    assert export["words"][:4] == ["trtpipe", "export", "--set", "model=sample"]
+    assert build["words"][1:3] == ["--checkpoint_dir", "sample-a100x1-checkpoint"]
+
+
 def test_what_the_builder_would_change_is_refused_before_it_runs_unless_accepted() -> None:
     limits = {"max_batch_size": 2, "max_seq_len": 2048, "max_num_tokens": 8192}
     settings = [word for key, value in limits.items() for word in ("--set", f"target.{key}={value}")]

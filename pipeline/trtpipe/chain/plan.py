@@ -33,17 +33,25 @@ OURS = "compressed-tensors"
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan and the files that it is of."""
+    """A plan and the files that it is of. ``named``: what a config calls the model where that is no folder."""
 
     plan: Plan
     model: Path
     target: Path
+    named: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What files that are made of it are called after."""
+        return self.named or self.model.name
 
     def document(self) -> dict[str, Any]:
         return {"model_folder": str(self.model), "target_file": str(self.target), **self.plan.document()}
 
 
-def plan(model: Path, target: Path, overrides: tuple[str, ...], profile: Path | None) -> Planned:
+def plan(
+    model: Path, target: Path, overrides: tuple[str, ...], profile: Path | None, *, named: str | None = None
+) -> Planned:
     """Plan. Raises ConfigError for a file that is wrong; what the files say together is in the plan's findings."""
     read = target_file(target, overrides)
     if not isinstance(read.target, TensorrtLlmTarget):
@@ -77,7 +85,7 @@ def plan(model: Path, target: Path, overrides: tuple[str, ...], profile: Path | 
         ),
     )
     placed = tuple(replace(finding, where=_place(finding.where, read)) for finding in made.findings)
-    return Planned(replace(made, findings=placed), model, target)
+    return Planned(replace(made, findings=placed), model, target, named)
 
 
 def _place(where: str, read: TargetFile) -> str:

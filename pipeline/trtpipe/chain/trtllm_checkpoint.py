@@ -54,7 +54,15 @@ def _quantized(planned: Planned, out: Path) -> list[Line]:
     if not scripts.calibrates(target):
         return [Line(f"the checkpoint, {SOURCE_TREE}, on a GPU", quantizing)]
     first = f"its first {AWQ_TEXTS if 'awq' in target.weights else CALIBRATION_TEXTS} texts"
-    words = ["trtpipe", "export", "--set", f"model={planned.model}", "--format", "calibration-texts", "--out"]
+    words = [
+        "trtpipe",
+        "export",
+        "--set",
+        f"model={planned.named or planned.model}",
+        "--format",
+        "calibration-texts",
+        "--out",
+    ]
     return [
         Line("the texts to calibrate on, in the workspace of your prompts", [*words, str(folder)]),
         Line(f"the checkpoint, {SOURCE_TREE}, on a GPU, calibrated on {first}, each cut at 512 tokens", quantizing),
@@ -110,7 +118,7 @@ def _exporting(planned: Planned, layout: str | None) -> list[str]:
     target, words = planned.plan.target, ["trtpipe", "export"]
     if layout == OURS:
         return [*words, str(planned.model)]
-    settings: dict[str, Any] = {"model": planned.model}
+    settings: dict[str, Any] = {"model": planned.named or planned.model}
     if layout is not None:
         settings = {"quantization.kind": "existing", "quantization.checkpoint": planned.model}
     elif target.weights == "w4a16_gptq":

@@ -64,7 +64,7 @@ def foretell(planned: Planned, given: Path | None) -> Foretold:
     plan, memory = planned.plan, planned.plan.memory
     if memory is None:
         raise ValueError("a plan that was refused has no lines")
-    target, name = plan.target, f"{planned.model.name}-{planned.target.stem}"
+    target, name = plan.target, f"{planned.name}-{planned.target.stem}"
     folder, engine = given or Path(f"{name}-checkpoint"), Path(f"{name}-engine")
     cache = building.timing_cache_name(target.version, RELEASES[target.version].tensorrt, plan.gpu.name)
     asked = chosen.arguments(plan)
