@@ -168,7 +168,7 @@ def test_what_the_target_says_of_serving_holds_without_a_new_build(site: Site) -
 
 
 @pytest.mark.parametrize("keys", [("kv_reuse",), ("chunked_context",), ("kv_reuse", "chunked_context")])
-def test_o_30_what_the_engine_cannot_have_is_refused_and_not_left_out(site: Site, keys: tuple[str, ...]) -> None:
+def test_what_the_engine_cannot_have_is_refused_and_not_left_out(site: Site, keys: tuple[str, ...]) -> None:
     """An FP8 KV cache under W4A16_AWQ has no paged context FMHA: no edit of the target after the build changes it."""
     site.write(**dict.fromkeys(keys, True))
     fault = refused(site, "package")
