@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import tiny_chain
+from planning import target_path
 from trtpipe.chain import prompts as profiling
 from trtpipe.cli import trtpipe
 from trtpipe.config.load import workspace
@@ -66,6 +67,12 @@ def test_the_configs_log_is_described_with_what_would_be_chosen(folder: Path) ->
     assert content["ledger"]["rows"] == 60
     for text in (page, json.dumps(content), result.output):
         assert "question 1" not in text
+
+
+def test_the_target_may_be_of_tensorrt_llm(folder: Path) -> None:
+    settings = ["--set", f"target={target_path('a100x8')}", "--set", "target.kv_block_tokens=128"]
+    found = document(folder, *settings)
+    assert (found["code"], found["profile"]["prefix"]["block_tokens"]) == (0, 128)
 
 
 def test_text_is_shown_if_asked_for(folder: Path) -> None:

@@ -55,12 +55,15 @@ class Chain:
         self.space = space
         self.keep_digests = keep_digests
         self.runner = runner
-        self.target = _local(space.target)
 
     @cached_property
     def plan(self) -> VllmPlan:
-        """What the engine is started with. Raises EnvironmentUnfit where this CPU can't do it."""
-        settings = VllmSettings(**self.target.model_dump(exclude={"kind", "weights", "load_time_limit_s"}))
+        """What the local engine is started with.
+
+        Raises EnvironmentUnfit where this CPU can't do it, or the target is of another engine. Whatever needs the
+        engine asks for its plan first: hours of calibration come before it.
+        """
+        settings = VllmSettings(**_local(self.space).model_dump(exclude={"kind", "weights", "load_time_limit_s"}))
         cores = len(os.sched_getaffinity(0))
         return vllm_arguments.plan(
             settings,
@@ -81,7 +84,7 @@ class Chain:
 
     @cached_property
     def prompt_set(self) -> Artifact:
-        block_tokens = self.target.kv_block_tokens
+        block_tokens = self.space.target.kv_block_tokens
         return self.runner.obtain(prompts.stage(self.space, self.model.folder, self.model.digest, block_tokens))
 
     @cached_property
@@ -131,9 +134,8 @@ class Chain:
 
     @cached_property
     def engine(self) -> Artifact:
-        return self.runner.obtain(
-            vllm_build.stage(self.checkpoint.path, self.checkpoint.digest, self.plan, self.target.load_time_limit_s)
-        )
+        plan, limit_s = self.plan, self.space.target.load_time_limit_s
+        return self.runner.obtain(vllm_build.stage(self.checkpoint.path, self.checkpoint.digest, plan, limit_s))
 
     @cached_property
     def release(self) -> Artifact:
@@ -145,9 +147,8 @@ class Chain:
     @cached_property
     def baseline(self) -> Artifact:
         """The unquantized model's scores on the held-out prompts."""
-        return self.runner.obtain(
-            scoring.baseline_stage(self.model.folder, self.model.digest, self.prompt_set, self.plan)
-        )
+        plan = self.plan
+        return self.runner.obtain(scoring.baseline_stage(self.model.folder, self.model.digest, self.prompt_set, plan))
 
     @cached_property
     def release_scores(self) -> Artifact:
@@ -168,11 +169,12 @@ class Chain:
         )
 
 
-def _local(target: VllmTarget | TensorrtLlmTarget) -> VllmTarget:
-    if isinstance(target, TensorrtLlmTarget):
+def _local(space: Workspace) -> VllmTarget:
+    if isinstance(space.target, TensorrtLlmTarget):
         raise EnvironmentUnfit(
             "this step works on the local engine only, and the target is of kind tensorrt-llm",
-            where="kind of the target file",
-            fix="use engines/local.yaml here; a TensorRT-LLM engine: `trtpipe build-engine --dry-run` prints its lines",
+            where=f"{space.resolve(space.config.target)} (kind)",
+            fix="`trtpipe build-engine --model DIR --dry-run` prints the lines that build this one, `trtpipe accept` "
+            "does it all on its machine; here, use a target of kind vllm, such as engines/local.yaml",
         )
-    return target
+    return space.target

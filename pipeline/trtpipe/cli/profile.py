@@ -12,7 +12,6 @@ from trtpipe.errors import Stale
 
 if TYPE_CHECKING:
     from trtpipe.calibration.compare import Finding
-    from trtpipe.chain.chain import Chain
     from trtpipe.cli.console import Console
     from trtpipe.config.load import Workspace
     from trtpipe.core.store import Store
@@ -60,8 +59,8 @@ def profile(
     space = options.workspace()
     store = Store(space.root)
     with options.console() as console:
-        chain, model = _model(space, store, console, options.wait_s)
-        blocks = block_tokens or chain.target.kv_block_tokens
+        model = _model(space, store, console, options.wait_s)
+        blocks = block_tokens or space.target.kv_block_tokens
         found = profiling.describe(space, model, prompts, blocks, full=full, reporter=console)
     findings = [] if against is None else profiling.compare_with(against, found.document)
     examples = found.examples if show_prompts else None
@@ -84,20 +83,18 @@ def profile(
     raise click.exceptions.Exit(Stale.exit_code if differing else 0)
 
 
-def _model(space: Workspace, store: Store, console: Console, wait_s: float) -> tuple[Chain, Path]:
-    """Return the chain with its model's folder; only a sample model that is not there yet takes the lock."""
+def _model(space: Workspace, store: Store, console: Console, wait_s: float) -> Path:
+    """Return the model's folder; only a sample model that is not there yet takes the lock."""
     from trtpipe.chain.chain import Chain
     from trtpipe.chain.foresight import Foresight, NotMade
     from trtpipe.core.runner import Runner
     from trtpipe.core.store import command_line
 
-    chain = Chain(space, Foresight(store), keep_digests=False)
     try:
-        return chain, chain.model.folder
+        return Chain(space, Foresight(store), keep_digests=False).model.folder
     except NotMade:
         with store.lock(command_line(), wait_s=wait_s, note=console.note):
-            chain = Chain(space, Runner(store, console))
-            return chain, chain.model.folder
+            return Chain(space, Runner(store, console)).model.folder
 
 
 def summary(document: dict[str, Any]) -> list[str]:
