@@ -17,6 +17,7 @@ from calibration.tiny import END, model_folder
 from standins import trtllm_build as standin
 from trtpipe.chain import plan as planning
 from trtpipe.chain import trtllm_engine as chain
+from trtpipe.chain.trtllm_checkpoint import Config
 from trtpipe.core.progress import Silent
 from trtpipe.core.runner import Runner
 from trtpipe.core.store import Store
@@ -106,7 +107,7 @@ class Site:
 
     def plan(self) -> tuple[Planned, Foretold]:
         planned = planning.plan(self.model, self.target_file, (), None)
-        return planned, chain.foretell(planned, self.checkpoint)
+        return planned, chain.foretell(planned, self.checkpoint, Config(self.config_file))
 
     def build(self) -> Artifact:
         _, foretold = self.plan()
