@@ -22,7 +22,7 @@ from trtpipe.quantization import preflight
 from trtpipe.quantization import stage as quantization
 from trtpipe.quantization.kinds import stage as foreign
 from trtpipe.sample import stage as sample
-from trtpipe.triton_repo import repository
+from trtpipe.triton_repo import installation, repository
 
 # Property of the chain -> stage that makes it, in the order in which a run needs them.
 STAGE_NAMES = {
@@ -151,21 +151,27 @@ class Chain:
         return self.runner.obtain(scoring.baseline_stage(self.model.folder, self.model.digest, self.prompt_set, plan))
 
     @cached_property
+    def triton(self) -> scoring.TritonPlace:
+        """Where the Triton is that answers the check's prompts. Raises EnvironmentUnfit where it could not run."""
+        serving = self.space.config.serving
+        folder = self.space.resolve(serving.triton_environment)
+        installation.require_same_python(installation.find(folder), Path(sys.prefix))
+        return scoring.TritonPlace(folder, self.runner.store.state, serving.ready_timeout_s)
+
+    @cached_property
     def release_scores(self) -> Artifact:
         """The release's scores on the same prompts, and on what it answers through Triton."""
+        plan, triton = self.plan, self.triton  # before the stages that they come after: see `plan`
         served_prompts = self.space.policy.served_prompts
-        serving = self.space.config.serving
-        triton = scoring.TritonPlace(
-            self.space.resolve(serving.triton_environment), self.runner.store.state, serving.ready_timeout_s
-        )
         return self.runner.obtain(
-            scoring.release_stage(self.release, self.baseline, self.prompt_set, self.plan, served_prompts, triton)
+            scoring.release_stage(self.release, self.baseline, self.prompt_set, plan, served_prompts, triton)
         )
 
     @cached_property
     def verdict(self) -> Artifact:
+        candidate = self.release_scores
         return self.runner.obtain(
-            check.stage(self.release, self.baseline, self.release_scores, self.prompt_set, self.space.policy)
+            check.stage(self.release, self.baseline, candidate, self.prompt_set, self.space.policy)
         )
 
 
