@@ -10,8 +10,8 @@ TORCH_VERSION := 2.13.0
 UNFIT := torchvision torchaudio torchcodec triton
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# The sample's drift limits and its few calibration prompts are for the sample: another model gets the defaults.
-own_model = --set model=$(MODEL) --set policy=null --set prompts.calibration_prompts=128
+# The sample's few calibration prompts are for the sample: another model gets the default, as it gets the default limits.
+own_model = --set model=$(MODEL) --set prompts.calibration_prompts=128
 settings = $(if $(TARGET),--set target=$(TARGET)) $(if $(MODEL),$(own_model)) $(if $(PROMPTS),--set 'prompts.files=["$(PROMPTS)"]')
 
 .DEFAULT_GOAL := help

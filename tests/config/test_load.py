@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from trtpipe.config import starter
 from trtpipe.config.load import target_file, workspace
 from trtpipe.config.policy import DriftPolicy
 from trtpipe.errors import ConfigError, Problems, TrtpipeError, UsageFault
@@ -63,9 +64,18 @@ def test_a_partly_given_section_keeps_its_own_defaults(folder: Path) -> None:
 
 
 def test_without_a_policy_the_default_holds(folder: Path) -> None:
-    write(folder, config=CONFIG.replace("policy: policy.yaml\n", ""))
+    write(folder, config=CONFIG.replace("policy: policy.yaml\n", "").replace("sample", "/models/mine"))
     assert load(folder).policy == DriftPolicy()
     assert load(folder, "policy.confidence=0.9").policy.confidence == 0.9
+
+
+def test_only_the_sample_has_the_samples_limits(tmp_path: Path) -> None:
+    starter.write(tmp_path)
+    sample, other = load(tmp_path), load(tmp_path, "model=/models/mine")
+    assert sample.policy.overall.top1_agreement_min == 0.77
+    assert load(tmp_path, "policy.confidence=0.9").policy == sample.policy.model_copy(update={"confidence": 0.9})
+    assert other.policy == DriftPolicy()
+    assert other.policy.overall.top1_agreement_min == 0.94
 
 
 def test_overrides_go_to_their_file(folder: Path) -> None:

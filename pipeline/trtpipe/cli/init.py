@@ -13,7 +13,7 @@ from trtpipe.cli.common import Options, common
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 @common
 def init(options: Options, folder: Path) -> None:
-    """Write trtpipe.yaml, targets, a drift policy, sample prompts and .gitignore into FOLDER (default: this one).
+    """Write trtpipe.yaml, targets, sample prompts and .gitignore into FOLDER (default: this one).
 
     A file that is there already is never overwritten: then nothing is written. Triton needs a Python environment of its
     own, for the drift check and for `serve`; the commands that make it are printed.

@@ -9,9 +9,9 @@ from typing import Any, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from trtpipe.config import yaml
+from trtpipe.config import starter, yaml
 from trtpipe.config.policy import DriftPolicy
-from trtpipe.config.schema import PipelineConfig
+from trtpipe.config.schema import SAMPLE_MODEL, PipelineConfig
 from trtpipe.config.target import Target, TensorrtLlmTarget, VllmTarget
 from trtpipe.errors import ConfigError, TrtpipeError, UsageFault, raise_all
 
@@ -176,7 +176,11 @@ def _named(config: _Source, scope: str, settings: list[_Setting], problems: list
             path = (config.document.path.parent / name).resolve()
             return _source(yaml.read(path), scope, settings)
         if name is None and scope == "policy":
-            return _source(yaml.Document(Path("default policy"), {}, {}), scope, settings)
+            of_sample = config.document.data.get("model") == SAMPLE_MODEL
+            default = yaml.Document(Path("default policy"), {}, {})
+            return _source(
+                yaml.read(starter.source() / starter.SAMPLE_POLICY) if of_sample else default, scope, settings
+            )
     except ConfigError as problem:
         problems.append(problem)
     return None
