@@ -1,0 +1,84 @@
+"""What a file has otherwise than its schema says, in words, with the place."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any, get_args
+
+from trtpipe.config.target import TensorrtLlmTarget, VllmTarget
+from trtpipe.errors import ConfigError, TrtpipeError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+    from trtpipe.config.source import Source
+    from trtpipe.config.yaml import KeyPath
+
+
+def told(source: Source, adapter: TypeAdapter[Any], fault: ValidationError) -> list[TrtpipeError]:
+    """Return a problem for each value that is wrong."""
+    errors: dict[KeyPath, list[Any]] = {}
+    for error in fault.errors():
+        errors.setdefault(_location(source, error), []).append(error)
+    return [_problem(source, adapter, location, found) for location, found in errors.items()]
+
+
+def _tag(source: Source) -> str | None:
+    """Return the target's kind, which pydantic puts first into locations and the file does not have."""
+    return source.document.data.get("kind") if source.scope == "target" else None
+
+
+def _location(source: Source, error: Any) -> KeyPath:
+    location: KeyPath = error["loc"]
+    if _tag(source) and location[:1] == (_tag(source),):
+        location = location[1:]
+    if error["type"] in ("missing", "extra_forbidden"):
+        return location
+    node, depth = source.document.data, 0  # what follows the value's own place names a member of its type
+    while depth < len(location) and _holds(node, location[depth]):
+        node, depth = node[location[depth]], depth + 1
+    return location[:depth]
+
+
+def _holds(node: Any, part: str | int) -> bool:
+    if isinstance(node, dict):
+        return part in node
+    return isinstance(node, list) and isinstance(part, int) and part < len(node)
+
+
+def _problem(source: Source, adapter: TypeAdapter[Any], location: KeyPath, errors: list[Any]) -> TrtpipeError:
+    name, where = ".".join(map(str, location)), source.where(location)
+    if errors[0]["type"] == "extra_forbidden":
+        known = _known_keys(adapter, _tag(source), location[:-1])
+        near = difflib.get_close_matches(str(location[-1]), known, n=1)
+        fix = f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(known)}"
+        return ConfigError(f"unknown key `{name}`", where=where, fix=fix)
+    if errors[0]["type"] == "missing":
+        return ConfigError(f"`{name}` is missing", where=where, fix=f"add `{location[-1]}:` there")
+    if errors[0]["type"].startswith("union_tag"):
+        kind = errors[0]["ctx"].get("tag")
+        return _no_such_kind(source.where(("kind",)) if kind else where, kind)
+    wanted = "; or ".join(error["msg"] for error in errors)
+    return ConfigError(f"`{name or source.document.path.name}`: {wanted}", where=where, fix="correct the value")
+
+
+def _no_such_kind(where: str, kind: str | None) -> ConfigError:
+    known = [get_args(target.model_fields["kind"].annotation)[0] for target in (VllmTarget, TensorrtLlmTarget)]
+    near = difflib.get_close_matches(kind or "", known, n=1)
+    what = f"there is no engine kind `{kind}`" if kind else "the target does not say which engine: `kind` is missing"
+    fix = f"did you mean `{near[0]}`?" if near else f"write `kind:` with one of {', '.join(known)}"
+    return ConfigError(what, where=where, fix=fix)
+
+
+def _known_keys(adapter: TypeAdapter[Any], tag: str | None, path: KeyPath) -> list[str]:
+    schema = adapter.json_schema()
+    node = _resolved({"$ref": schema["discriminator"]["mapping"][tag]} if tag else schema, schema)
+    for part in path:
+        node = _resolved(node["properties"][part], schema)
+    return list(node["properties"])
+
+
+def _resolved(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    reference = node.get("$ref")
+    found: dict[str, Any] = schema["$defs"][reference.rsplit("/", 1)[1]] if reference else node
+    return found
