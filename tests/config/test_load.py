@@ -112,6 +112,15 @@ def test_the_problems_of_all_files_come_as_one_error(folder: Path) -> None:
     ]
 
 
+def test_where_there_is_no_config_the_way_to_one_is_told(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path)
+    assert (problem.what, problem.where) == ("the file does not exist", str(tmp_path / "trtpipe.yaml"))
+    assert "`trtpipe init`" in str(problem.fix)
+    (tmp_path / "trtpipe.yml").write_text(CONFIG)
+    (problem,) = problems(tmp_path)
+    assert problem.fix == f"did you mean {tmp_path / 'trtpipe.yml'}?"
+
+
 def test_files_that_are_missing_are_told_with_the_rest(folder: Path) -> None:
     write(folder, config=CONFIG.replace("sample", "[1]"))
     for name in ("engine.yaml", "policy.yaml"):

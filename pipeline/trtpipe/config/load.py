@@ -15,6 +15,8 @@ from trtpipe.config.source import Setting, Source, setting
 from trtpipe.config.target import Target, TensorrtLlmTarget, VllmTarget
 from trtpipe.errors import ConfigError, TrtpipeError, UsageFault, raise_all
 
+NO_CONFIG = "`trtpipe init` writes a workspace with one; -c names one that lies elsewhere"
+
 
 @dataclass(frozen=True)
 class Workspace:
@@ -42,7 +44,7 @@ def workspace(config_path: Path, overrides: tuple[str, ...] = ()) -> Workspace:
     """
     config_path = config_path.resolve()
     settings = [setting(override) for override in overrides]
-    source = Source.of(yaml.read(config_path), "", settings)
+    source = Source.of(yaml.read(config_path, NO_CONFIG), "", settings)
     problems: list[TrtpipeError] = []
     config = _check(source, TypeAdapter(PipelineConfig), problems)
     target = _check(_named(source, "target", settings, problems), TypeAdapter(cast("Any", Target)), problems)
