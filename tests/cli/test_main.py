@@ -27,6 +27,7 @@ TARGET = "kind: vllm\nweights: w4a16\nkv_dtype: [bfloat16]\n"
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "trtpipe.yaml").write_text(CONFIG)
     (tmp_path / "engine.yaml").write_text(TARGET)
+    (tmp_path / "a.jsonl").write_text('{"prompt": "one"}\n')
     return tmp_path
 
 

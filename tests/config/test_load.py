@@ -126,8 +126,10 @@ def test_files_that_are_missing_are_told_with_the_rest(folder: Path) -> None:
     for name in ("engine.yaml", "policy.yaml"):
         (folder / name).unlink()
     found = problems(folder)
-    assert [one.what for one in found[1:]] == ["the file does not exist"] * 2
-    assert [Path(str(one.where)).name for one in found] == ["trtpipe.yaml:1:1", "engine.yaml", "policy.yaml"]
+    assert [one.what for one in found[1:]] == [
+        f"`target`: there is no {folder / 'engine.yaml'}", f"`policy`: there is no {folder / 'policy.yaml'}"
+    ]  # fmt: skip
+    assert [Path(str(one.where)).name for one in found] == [f"trtpipe.yaml:{line}:1" for line in (1, 4, 5)]
 
 
 def test_a_missing_target_key_does_not_hide_the_policy(folder: Path) -> None:

@@ -36,21 +36,51 @@ class Workspace:
         return (self.root / path).resolve()
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A config with its target and policy as far as they could be read; ``problems``: what is wrong with them.
+
+    ``source``, ``target_source``: their data, also where it is not what the schema wants.
+    """
+
+    source: Source
+    target_source: Source | None
+    config: PipelineConfig | None
+    target: VllmTarget | TensorrtLlmTarget | None
+    policy: DriftPolicy | None
+    problems: list[TrtpipeError]
+
+    @property
+    def root(self) -> Path:
+        """The folder that every path of the config is relative to."""
+        return self.source.document.path.parent
+
+    def workspace(self) -> Workspace:
+        """Return what was read. Raises all problems together."""
+        raise_all(self.problems)
+        assert self.config and self.target and self.policy  # noqa: S101, PT018 - what is None has a problem
+        return Workspace(self.source.document.path, self.config, self.target, self.policy)
+
+
 def workspace(config_path: Path, overrides: tuple[str, ...] = ()) -> Workspace:
     """Read ``config_path`` and the files it names. ``overrides`` are ``path=value`` texts.
 
     An override whose path begins with ``target.`` or ``policy.`` goes to that file. Raises UsageFault for an
     override that fits nowhere, else ConfigError for the problems of all three files together.
     """
-    config_path = config_path.resolve()
+    return read(config_path, overrides).workspace()
+
+
+def read(config_path: Path, overrides: tuple[str, ...]) -> Reading:
+    """Read the same and keep the problems. Raises only what keeps the config itself from being read."""
     settings = [setting(override) for override in overrides]
-    source = Source.of(yaml.read(config_path, NO_CONFIG), "", settings)
+    source = Source.of(yaml.read(config_path.resolve(), NO_CONFIG), "", settings)
     problems: list[TrtpipeError] = []
     config = _check(source, TypeAdapter(PipelineConfig), problems)
-    target = _check(_named(source, "target", settings, problems), TypeAdapter(cast("Any", Target)), problems)
+    target_source = _named(source, "target", settings, problems)
+    target = _check(target_source, TypeAdapter(cast("Any", Target)), problems)
     policy = _check(_named(source, "policy", settings, problems), TypeAdapter(DriftPolicy), problems)
-    raise_all(problems)
-    return Workspace(config_path, config, target, policy)
+    return Reading(source, target_source, config, target, policy, problems)
 
 
 @dataclass(frozen=True)
@@ -91,13 +121,14 @@ def _named(config: Source, scope: str, settings: list[Setting], problems: list[T
     try:
         if isinstance(name, str):
             path = (config.document.path.parent / name).resolve()
-            return Source.of(yaml.read(path), scope, settings)
-        if name is None and scope == "policy":
-            of_sample = config.document.data.get("model") == SAMPLE_MODEL
-            default = yaml.Document(Path("default policy"), {}, {})
-            return Source.of(
-                yaml.read(starter.source() / starter.SAMPLE_POLICY) if of_sample else default, scope, settings
-            )
+            if path.exists():
+                return Source.of(yaml.read(path), scope, settings)
+            fix = yaml.near(path) or f"give the file's path, relative to {config.document.path.parent}"
+            problems.append(ConfigError(f"`{scope}`: there is no {path}", where=config.where((scope,)), fix=fix))
+        elif name is None and scope == "policy":
+            if config.document.data.get("model") == SAMPLE_MODEL:
+                return Source.of(yaml.read(starter.source() / starter.SAMPLE_POLICY), scope, settings)
+            return Source.of(yaml.Document(Path("default policy"), {}, {}), scope, settings)
     except ConfigError as problem:
         problems.append(problem)
     return None
