@@ -94,6 +94,19 @@ def test_what_trtllm_build_would_refuse_or_misread_is_refused_in_the_first_secon
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("written", [None, {"model_type": "llama"}], ids=["none", "hugging-face"])
+def test_a_folder_of_something_else_names_the_command_that_prints_the_line(
+    tmp_path: Path, written: dict[str, Any] | None
+) -> None:
+    """`accept` and `build-engine --checkpoint --dry-run` print none themselves."""
+    made = engine_plan.make(config("llama-3.1-70b"), target("a100x8"), where="config.json")
+    if written is not None:
+        (tmp_path / "config.json").write_text(json.dumps(written))
+    with pytest.raises(ConfigError, match="no TensorRT-LLM checkpoint") as caught:
+        checkpoint.require(tmp_path, made)
+    assert "`trtpipe build-engine --dry-run` without --checkpoint prints the line that makes" in str(caught.value.fix)
+
+
 def test_awq_under_the_label_of_gptq_is_refused(tmp_path: Path) -> None:
     """As hand-made routes have it: input scales, no zero points, and the name of the other format."""
     folder = tmp_path / "modelopt"

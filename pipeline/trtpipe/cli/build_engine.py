@@ -91,7 +91,7 @@ def _tensorrt_llm(
         raise UsageFault(
             "a TensorRT-LLM engine is built from a TensorRT-LLM checkpoint, and none is given",
             where="--checkpoint",
-            fix="`--dry-run` prints the line that makes it",
+            fix="the same with --dry-run prints the line that makes it",
         )
     else:
         _build(options, foretold, checkpoint.absolute())
