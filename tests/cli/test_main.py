@@ -72,7 +72,9 @@ def test_the_config_may_come_from_the_environment(folder: Path) -> None:
         (["validate", "-c", "no.yaml"], 3, "error: the file does not exist"),
         (["validate", "--set", "prompts.seed=-1"], 3, "error: `prompts.seed`: Input should be greater"),
         (["promote"], 3, "error: there is no release yet"),
-        (["rollback"], 6, "error: no release is promoted yet"),
+        (["promote", "3f2a"], 3, "error: there is no release yet"),
+        (["rollback"], 3, "error: no release is promoted yet"),
+        (["serve"], 3, "error: no release is promoted yet"),
     ],
 )
 def test_errors_have_three_parts_and_a_code(folder: Path, arguments: list[str], code: int, said: str) -> None:
