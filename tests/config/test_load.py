@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 from trtpipe.config import starter
 from trtpipe.config.load import target_file, workspace
 from trtpipe.config.policy import DriftPolicy
+from trtpipe.config.schema import Serving
 from trtpipe.errors import ConfigError, Problems, TrtpipeError, UsageFault
 
 if TYPE_CHECKING:
@@ -147,7 +149,7 @@ def test_a_missing_target_key_does_not_hide_the_policy(folder: Path) -> None:
         ("target.gpu=a100", "unknown key `gpu`", "known keys"),
         ("policy.overall.kl=1", "unknown key `overall.kl`", "known keys: kl_top20_nats_max"),
         ("prompts={}", "`prompts.files` is missing", "add `files:` there"),
-        ("prompts.files=[1]", "`prompts.files.0`: Input should be a valid string", "correct"),
+        ("prompts.files=[1]", "`prompts.files.0`: Input should be a valid string", "for instance --set"),
         ("target.threads=x", "`threads`: Input should be a valid integer; or Input should be 'auto'", ""),
         ("target.threads=0", "`threads`: Input should be greater than or equal to 1; or", ""),
         ("target.kind=x", "there is no engine kind `x`", "write `kind:` with one of vllm, tensorrt-llm"),
@@ -166,6 +168,43 @@ def test_one_wrong_override(folder: Path, override: str, what: str, fix: str) ->
     assert found.fix is not None
     assert found.fix.startswith(fix)
     assert found.where == f"--set {override.partition('=')[0]}"
+
+
+@pytest.mark.parametrize(
+    ("override", "fix"),
+    [
+        ("prompts.files=a.jsonl", """--set 'prompts.files=["a.jsonl"]'"""),
+        ("prompts.files=[1]", """--set 'prompts.files=["1"]'"""),
+        ("prompts={files: a.jsonl}", """--set 'prompts={"files": ["a.jsonl"]}'"""),
+        ("model=7", """--set 'model="7"'"""),
+        ("target.kv_dtype=bfloat16", """--set 'target.kv_dtype=["bfloat16"]'"""),
+        ("target.kv_dtype=[fp8]", """--set 'target.kv_dtype=["fp8_e4m3"]'"""),
+        ("target.prefix_caching=no", "--set target.prefix_caching=true"),
+        ("target.kv_pool_mib=much", "--set target.kv_pool_mib=256"),
+        ("quantization.recipe=gptq", "--set quantization.recipe=awq+clip+round"),
+        ("serving.http_port=80.5", "--set serving.http_port=8000"),
+        ("prompts.seed=one", "--set prompts.seed=1"),
+    ],
+)
+def test_a_value_of_another_form_is_told_with_an_example_that_is_taken(folder: Path, override: str, fix: str) -> None:
+    (found,) = problems(folder, override)
+    assert found.fix == f"for instance {fix}"
+    (setting,) = shlex.split(fix)[1:]
+    assert load(folder, setting)
+
+
+def test_the_example_for_a_value_in_a_file_is_of_the_files_form(folder: Path) -> None:
+    write(folder, config=CONFIG.replace("[a.jsonl]", "a.jsonl") + "serving: 8000\n", target=TARGET + "threads: many\n")
+    assert [one.fix for one in problems(folder)] == [
+        'for instance `files: ["a.jsonl"]`',
+        f"it is a section, with the keys {', '.join(Serving.model_fields)}",
+        "for instance `threads: auto`",
+    ]
+
+
+def test_an_element_of_a_list_cannot_be_set_alone(folder: Path) -> None:
+    (found,) = problems(folder, "prompts.files.0=x")
+    assert found.fix == """a list is given whole, as in --set 'prompts.files=["x"]'"""
 
 
 def test_a_target_without_kind_is_told_in_plain_words(folder: Path) -> None:

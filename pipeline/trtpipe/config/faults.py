@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
+import json
+import shlex
+from functools import reduce
 from typing import TYPE_CHECKING, Any, get_args
 
+from trtpipe.config import yaml
+from trtpipe.config.source import dotted
 from trtpipe.config.target import TensorrtLlmTarget, VllmTarget
 from trtpipe.errors import ConfigError, TrtpipeError
 
@@ -13,6 +19,9 @@ if TYPE_CHECKING:
 
     from trtpipe.config.source import Source
     from trtpipe.config.yaml import KeyPath
+
+# Kind of pydantic's error -> a value of the right form, for keys without a default.
+EXAMPLES = {"bool_type": True, "int_type": 1, "int_from_float": 1, "float_type": 0.5, "finite_number": 1}
 
 
 def told(source: Source, adapter: TypeAdapter[Any], fault: ValidationError) -> list[TrtpipeError]:
@@ -59,7 +68,8 @@ def _problem(source: Source, adapter: TypeAdapter[Any], location: KeyPath, error
         kind = errors[0]["ctx"].get("tag")
         return _no_such_kind(source.where(("kind",)) if kind else where, kind)
     wanted = "; or ".join(error["msg"] for error in errors)
-    return ConfigError(f"`{name or source.document.path.name}`: {wanted}", where=where, fix="correct the value")
+    fix = _fix(source, adapter, location, errors[0])
+    return ConfigError(f"`{name or source.document.path.name}`: {wanted}", where=where, fix=fix)
 
 
 def _no_such_kind(where: str, kind: str | None) -> ConfigError:
@@ -70,12 +80,69 @@ def _no_such_kind(where: str, kind: str | None) -> ConfigError:
     return ConfigError(what, where=where, fix=fix)
 
 
+def _fix(source: Source, adapter: TypeAdapter[Any], location: KeyPath, error: Any) -> str:
+    """Return a value of the right form, as it is written where this one stands."""
+    if error["type"].startswith("model_") and location:
+        return f"it is a section, with the keys {', '.join(_known_keys(adapter, _tag(source), location))}"
+    example = _example(error, _schema_of(adapter, _tag(source), location).get("default"))
+    if example is None:
+        return "correct the value"
+    root = source.overriding(location)
+    if root is not None:
+        changed = _changed(source.document.data, location, example, len(root))
+        return f"for instance --set {shlex.quote(f'{dotted(source.scope, root)}={_written(changed)}')}"
+    depth = max(index for index, part in enumerate(location, start=1) if isinstance(part, str))
+    return f"for instance `{location[depth - 1]}: {_written(_changed(source.document.data, location, example, depth))}`"
+
+
+def _example(error: Any, default: Any) -> Any:
+    """Return a value of the right form: the one that was given where that is possible, else the default."""
+    given = error["input"]
+    if error["type"] == "list_type" and not isinstance(given, dict):
+        return [given]
+    if error["type"] == "string_type" and isinstance(given, int | float):
+        return str(given)
+    if default:
+        return default
+    if error["type"] == "literal_error":
+        return error["ctx"]["expected"].split("'")[1] if "'" in error["ctx"]["expected"] else None
+    return EXAMPLES.get(error["type"])
+
+
+def _changed(data: Any, location: KeyPath, example: Any, depth: int) -> Any:
+    """Return what stands at the first ``depth`` parts of the location, with the example at its end."""
+    if depth == len(location):
+        return example
+    whole = node = copy.deepcopy(reduce(lambda found, part: found[part], location[:depth], data))
+    for part in location[depth:-1]:
+        node = node[part]
+    node[location[-1]] = example
+    return whole
+
+
+def _written(value: Any) -> str:
+    """Return a value as YAML on one line: bare where that is read as the same text."""
+    return value if isinstance(value, str) and _is_bare(value) else json.dumps(value, ensure_ascii=False)
+
+
+def _is_bare(text: str) -> bool:
+    try:
+        return bool(yaml.scalar(text) == text)
+    except ConfigError:
+        return False
+
+
 def _known_keys(adapter: TypeAdapter[Any], tag: str | None, path: KeyPath) -> list[str]:
+    return list(_schema_of(adapter, tag, path)["properties"])
+
+
+def _schema_of(adapter: TypeAdapter[Any], tag: str | None, path: KeyPath) -> dict[str, Any]:
+    """Return the JSON schema of the value at a path; empty for an element of a list."""
     schema = adapter.json_schema()
     node = _resolved({"$ref": schema["discriminator"]["mapping"][tag]} if tag else schema, schema)
     for part in path:
-        node = _resolved(node["properties"][part], schema)
-    return list(node["properties"])
+        node = _resolved(node.get("properties", {}).get(part, {}), schema)
+    return node
 
 
 def _resolved(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:

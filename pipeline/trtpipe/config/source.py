@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,24 +54,30 @@ class Source:
 
     def where(self, location: yaml.KeyPath) -> str:
         """Return where a value stands, or the override that gave it."""
+        overridden = self.overriding(location)
+        return self.document.where(location) if overridden is None else f"--set {dotted(self.scope, overridden)}"
+
+    def overriding(self, location: yaml.KeyPath) -> tuple[str, ...] | None:
+        """Return the path of the override that gave a value; None where it stands in the file."""
         path = tuple(map(str, location))
-        for overridden in self.overridden:
-            if path[: len(overridden)] == overridden:
-                return f"--set {_dotted(self.scope, overridden)}"
-        return self.document.where(location)
+        return next((one for one in self.overridden if path[: len(one)] == one), None)
 
 
-def _dotted(scope: str, path: tuple[str, ...]) -> str:
+def dotted(scope: str, path: tuple[str, ...]) -> str:
+    """Return a path as ``--set`` takes it."""
     return ".".join([scope, *path] if scope else path)
 
 
 def _assign(data: dict[str, Any], setting: Setting) -> None:
-    for name in setting.path[:-1]:
+    for depth, name in enumerate(setting.path[:-1], start=1):
         data = data.setdefault(name, {})
         if not isinstance(data, dict):
+            whole = f"{dotted(setting.scope, setting.path[:depth])}={json.dumps([setting.value])}"
             raise UsageFault(
                 f"`{name}` is not a section",
-                where=f"--set {_dotted(setting.scope, setting.path)}",
-                fix="check the path",
+                where=f"--set {dotted(setting.scope, setting.path)}",
+                fix=f"a list is given whole, as in --set {shlex.quote(whole)}"
+                if isinstance(data, list)
+                else "check the path",
             )
     data[setting.path[-1]] = setting.value
