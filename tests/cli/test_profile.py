@@ -104,9 +104,20 @@ def test_traffic_like_the_record_passes_and_other_traffic_is_stale(folder: Path,
     assert "prompt_tokens: Kolmogorov-Smirnov 1.0000, limit " in result.stdout
 
 
-def test_what_is_no_record_of_prompts_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_what_became_of_the_rows_is_on_the_screen(folder: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    longer = json.dumps({"prompt": "one of many words " * 100}) + "\n"
+    log.write_text(log.read_text() + longer)
+    (line,) = [line for line in run(folder).stdout.splitlines() if line.startswith("chosen")]
+    assert line == "chosen    60 kept, 1 cut, 0 windowed: 34 to calibrate with (13 general), 40 held out"
+    assert "chosen" not in run(folder, "--prompts", str(log)).stdout
+
+
+def test_what_is_no_record_of_prompts_is_refused_before_the_log_is_read(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").unlink()
     result = run(folder, "--against", str(tmp_path))
     assert isinstance(result.exception, ConfigError)
+    assert result.exception.what == "not a finished artifact: it has no record.json"
 
 
 def test_the_record_and_the_run_folder_hold_no_text(folder: Path) -> None:

@@ -51,18 +51,20 @@ def profile(
 
     Example: trtpipe profile --prompts /logs/today.jsonl --against calibration/sets/3f2a0c1b2d4e5f60
     """
+    from trtpipe.calibration import compare
     from trtpipe.calibration.stage import Report
     from trtpipe.chain import prompts as profiling
     from trtpipe.core.store import Store
     from trtpipe.report import prompts as report
 
+    reference = None if against is None else profiling.reference_of(against)  # a log may take an hour to read
     space = options.workspace()
     store = Store(space.root)
     with options.console() as console:
         model = _model(space, store, console, options.wait_s)
         blocks = block_tokens or space.target.kv_block_tokens
         found = profiling.describe(space, model, prompts, blocks, full=full, reporter=console)
-    findings = [] if against is None else profiling.compare_with(against, found.document)
+    findings = [] if reference is None else compare.compare(reference, found.document["profile"]["reference"])
     examples = found.examples if show_prompts else None
     store.state.mkdir(parents=True, exist_ok=True)
     path = Report(lambda content: report.page(content, examples), blocks).write(found.document, store.state)
@@ -110,6 +112,7 @@ def summary(document: dict[str, Any]) -> list[str]:
     lines = [
         f"read      {'; '.join(document['log']['files'])}: {ledger['rows']} row(s), {shapes}",
         f"dropped   {dropped or 'nothing'}",
+        *_chosen(document["selection"], ledger),
         f"prompts   median {short} tokens, 99 % below {long}{sampled}",
         f"segments  {segments}",
         f"prefixes  {prefix['reuse_share']:.1%} of the prefill is saved by {blocks}",
@@ -122,6 +125,15 @@ def summary(document: dict[str, Any]) -> list[str]:
     lines += [f"bad row   {finding['where']}: {finding['what']}" for finding in document["findings"][:BAD_ROWS_SHOWN]]
     hidden = document["findings_total"] - BAD_ROWS_SHOWN
     return lines + ([f"          and {hidden} more bad rows, in the report"] if hidden > 0 else [])
+
+
+def _chosen(selection: dict[str, Any] | None, ledger: dict[str, Any]) -> list[str]:
+    """Return what became of the rows that are not dropped; nothing where none was to be chosen."""
+    if selection is None:
+        return []
+    ends = ", ".join(f"{ledger[name]} {name}" for name in ("kept", "cut", "windowed"))
+    calibration = f"{selection['calibration']['delivered']} to calibrate with ({selection['general_prompts']} general)"
+    return [f"chosen    {ends}: {calibration}, {selection['heldout_prompts']} held out"]
 
 
 def _estimate(found: dict[str, float]) -> str:
