@@ -92,6 +92,13 @@ def test_errors_have_three_parts_and_a_code(folder: Path, arguments: list[str], 
     assert f"error: {document['errors'][0]['what']}" == what
 
 
+def test_a_prompt_is_no_option(folder: Path) -> None:
+    nobody_answers = ["ask", "--set", "serving.http_port=1"]
+    done = run(folder, *nobody_answers, "--", "--json")
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (4, "", "error: no server answers")
+    assert json.loads(run(folder, *nobody_answers, "--json", "--", "--json").stdout)["errors"][0]["exit_code"] == 4
+
+
 def test_json_lists_all_problems(folder: Path) -> None:
     done = run(folder, "validate", "--json", "--set", "prompts.seed=-1", "--set", "target.kv_pool_mib=0")
     assert len(json.loads(done.stdout)["errors"]) == 2
