@@ -177,10 +177,11 @@ class Chain:
 
 def _local(space: Workspace) -> VllmTarget:
     if isinstance(space.target, TensorrtLlmTarget):
+        target = space.resolve(space.config.target)
         raise EnvironmentUnfit(
             "this step works on the local engine only, and the target is of kind tensorrt-llm",
-            where=f"{space.resolve(space.config.target)} (kind)",
-            fix="`trtpipe build-engine --model DIR --dry-run` prints the lines that build this one, `trtpipe accept` "
-            "does it all on its machine; here, use a target of kind vllm, such as engines/local.yaml",
+            where=f"{target} (kind)",
+            fix=f"`trtpipe build-engine --target {target} --model DIR --dry-run` prints the lines that build this one, "
+            "`trtpipe accept` does it all on its machine; here, use a target of kind vllm, such as engines/local.yaml",
         )
     return space.target
