@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,9 +19,6 @@ from trtpipe.engines.trtllm.built import lock
 from trtpipe.errors import ConfigError, EnvironmentUnfit
 from trtpipe.release.current import current_id
 from trtpipe.triton_repo import pbtxt, repository_check
-
-if TYPE_CHECKING:
-    pass
 
 
 @pytest.fixture
