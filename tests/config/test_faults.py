@@ -57,6 +57,7 @@ def test_one_wrong_override(folder: Path, override: str, what: str, fix: str) ->
         ("quantization.recipe=gptq", "--set quantization.recipe=awq+clip+round"),
         ("serving.http_port=80.5", "--set serving.http_port=8000"),
         ("prompts.seed=one", "--set prompts.seed=1"),
+        ("prompts.columns=text", """--set 'prompts.columns={"prompt": "body.request"}'"""),
     ],
 )
 def test_a_value_of_another_form_is_told_with_an_example_that_is_taken(folder: Path, override: str, fix: str) -> None:

@@ -7,7 +7,7 @@ import click
 from trtpipe.cli.common import Options, common
 
 
-@click.command(short_help="Check the config, the target and the policy.")
+@click.command(short_help="Check the config, target and policy, and that what they name is there.")
 @common
 def validate(options: Options) -> None:
     """Check the config file, the target and policy files, and that all that it names is there; change nothing.

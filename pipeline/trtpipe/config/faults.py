@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from trtpipe.config.yaml import KeyPath
 
 # Kind of pydantic's error -> a value of the right form, for keys without a default.
-EXAMPLES = {"bool_type": True, "int_type": 1, "int_from_float": 1, "float_type": 0.5, "finite_number": 1}
+EXAMPLES = {
+    "bool_type": True,
+    "int_type": 1,
+    "int_from_float": 1,
+    "float_type": 0.5,
+    "finite_number": 1,
+    "dict_type": {"prompt": "body.request"},  # prompts.columns is the only one
+}
 
 
 def told(source: Source, adapter: TypeAdapter[Any], fault: ValidationError) -> list[TrtpipeError]:
