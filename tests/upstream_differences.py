@@ -91,6 +91,7 @@ MISSING = {
 }
 # The same for keys that ours has and the template has not.
 ADDED = {
+    ("preprocessing", "input"): {"other than one beam is refused before the engine fails on it": "BEAM_WIDTH"},
     ("preprocessing", "parameter"): {"the day that the chat template sees": "template_date"},
     ("tensorrt_llm_bls", "parameter"): {"it cuts answers and finds stop words itself": "tokenizer_dir"},
 }
