@@ -72,6 +72,26 @@ def test_a_placeholder_in_a_comment_is_none(repository):
     assert repository_check.check(repository)
 
 
+@pytest.mark.parametrize("folder", ["/models/a#b", "/models/#1", "it's # one"])
+def test_what_stands_behind_a_hash_in_quotes_is_part_of_the_value(repository, folder):
+    edit(repository, "tensorrt_llm", r'(key: "gpt_model_path"[^"]*)"[^"]*"', rf'\1"{folder}"')
+
+    assert repository_check.check(repository)
+
+
+def test_a_placeholder_behind_a_hash_in_quotes_is_found(repository):
+    edit(repository, "postprocessing", 'backend: "python"', 'backend: "#1 ${backend}" # ${none}')
+    where = line_of(repository, "postprocessing", "${backend}")
+
+    assert "placeholder left: ${backend}" in faults(repository)[where]
+
+
+def test_a_fault_behind_a_comment_with_quotes_has_its_own_line(repository):
+    edit(repository, "ensemble", "max_batch_size: 1", "# it's a \"comment\nmax_batch_sise: 1")
+
+    assert "max_batch_sise" in faults(repository)[line_of(repository, "ensemble", "max_batch_sise")]
+
+
 def test_missing_models_versions_and_code_are_named(repository):
     (repository / "postprocessing" / "1" / "model.py").unlink()
     (repository / "preprocessing" / "1").rename(repository / "preprocessing" / "one")
