@@ -1,7 +1,7 @@
 """A ``config.pbtxt`` as it stands on disk: its message, and the line of what is said about it.
 
-protobuf's ``text_format`` parses it, but keeps no positions and takes no placeholders: here the text is cut into texts in
-quotes, comments and the rest first, so that each placeholder is known by its place and lines can be named afterwards.
+protobuf's ``text_format`` parses it, but keeps no positions and takes no placeholders: here the file is cut into texts
+in quotes, comments and the rest first. So each placeholder is known by its place, and lines can be named afterwards.
 """
 
 from __future__ import annotations
@@ -28,13 +28,18 @@ STAND_INS = {"data_type": "TYPE_INVALID", "decoupled": "false"}
 class Source:
     """``config``: with stand-ins for what placeholders leave open, such as data type 0. ``open``: fields with one.
 
-    ``lines``: without comments.
+    ``lines``: without comments. Placeholders in the values of ``parameters`` stay: their readers decide what they mean.
     """
 
     path: Path
     lines: list[str]
     config: mc.ModelConfig
     open: frozenset[str]
+
+    @property
+    def model(self) -> str:
+        """The name that Triton gives the model: its folder's, also where the config has none."""
+        return self.path.parent.name
 
     def at(self, *words: str, last: bool = False) -> str:
         """Return file and line of the first (or last) line that has one of ``words`` in quotes or as its key."""
@@ -43,6 +48,11 @@ class Source:
             if found:
                 return f"{self.path}:{found[-1 if last else 0]}"
         return f"{self.path}:1"
+
+    def at_parameter(self, name: str) -> str:
+        """Return file and line of a parameter: a tensor may have the same name."""
+        found = self._matching(rf"\bkey\s*:\s*([\"']){re.escape(name)}\1")
+        return f"{self.path}:{found[0] if found else 1}"
 
     def is_open(self, key: str) -> bool:
         """True where a placeholder stands for the value of a field."""
@@ -53,7 +63,7 @@ class Source:
 
 
 def read(path: Path) -> tuple[Source | None, list[TrtpipeError]]:
-    """Read a config with all its placeholders as problems; None where the rest can't be parsed either."""
+    """Read a config with its placeholders outside of parameters as problems; None where the rest can't be parsed."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
@@ -65,8 +75,12 @@ def read(path: Path) -> tuple[Source | None, list[TrtpipeError]]:
         kept = "" if piece["comment"] else piece.group()
         for found in pbtxt.PLACEHOLDER.finditer(kept):
             field = _field(closed + kept[: found.start()] if piece["rest"] else closed)
+            if field == "string_value":
+                continue
             line = text.count("\n", 0, piece.start() + found.start()) + 1
-            problems.append(_left(f"{path}:{line}", found.group(), in_quotes=bool(piece["text"])))
+            meaning = "read as the value" if piece["text"] else "Triton can't parse the file"
+            problem = f"placeholder left: {found.group()} ({meaning})"
+            problems.append(ConfigError(problem, where=f"{path}:{line}", fix="give the value"))
             opened.add(field)
         closed += _closed(closed, kept) if piece["rest"] else kept
     try:
@@ -85,12 +99,3 @@ def _field(before: str) -> str:
 def _closed(before: str, rest: str) -> str:
     """Return what stands outside of quotes with a value of the field's kind for each placeholder."""
     return pbtxt.PLACEHOLDER.sub(lambda found: STAND_INS.get(_field(before + rest[: found.start()]), "1"), rest)
-
-
-def _left(where: str, placeholder: str, *, in_quotes: bool) -> ConfigError:
-    meaning = "read as the value, or replaced by a default unseen" if in_quotes else "Triton can't parse the file"
-    return ConfigError(
-        f"placeholder left: {placeholder} ({meaning})",
-        where=where,
-        fix="give the value; where none is wanted, an empty text or no such key",
-    )
