@@ -2,6 +2,7 @@
 
 import functools
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from served_engines import ENGINES, TENSORRT_LLM
 from trtpipe.errors import ConfigError, TrtpipeError
 from trtpipe.triton_repo import configs, pbtxt, repository_check
+from trtpipe.triton_repo import repository as repository_module
 
 
 @pytest.fixture
@@ -29,6 +31,15 @@ def write(folder, engine):
 @functools.cache
 def texts(engine):
     return {name: pbtxt.render(config) for name, config in configs.build(engine).items()}
+
+
+def own_code(folder):
+    """Lay the code of this project's models beside their configs."""
+    for model in repository_module.SHARED:
+        if (folder / model / "1" / "model.py").exists():
+            for module in repository_module.modules(model):
+                shutil.copy(module, folder / model / "1")
+    return folder
 
 
 def edit(repository, model, old, new):
@@ -59,7 +70,7 @@ def line_of(repository, model, text):
 
 @pytest.mark.parametrize("kind", ENGINES)
 def test_generated_repositories_are_in_order(tmp_path, kind):
-    write(tmp_path / "model_repository", ENGINES[kind])
+    own_code(write(tmp_path / "model_repository", ENGINES[kind]))
 
     for folder in (tmp_path, tmp_path / "model_repository"):
         checked = repository_check.check(folder)
@@ -141,6 +152,29 @@ def test_a_parameter_that_nothing_reads_is_an_error(repository):
 
 
 @pytest.mark.parametrize(
+    ("kind", "model", "key", "near"),
+    [
+        ("tensorrt-llm", "preprocessing", "tokeniser_dir", "tokenizer_dir"),
+        ("tensorrt-llm", "preprocessing", "add_special_tokens", None),
+        ("vllm", "postprocessing", "skip_special_tokens", None),
+        ("vllm", "tensorrt_llm_bls", "accumulate_tokens", None),
+        ("vllm", "tensorrt_llm", "kv_cache_free_gpu_mem_fraction", None),
+        ("vllm", "tensorrt_llm", "max_attention_window_size", None),
+        ("vllm", "ensemble", "tokenizer_dir", None),
+    ],
+)
+def test_a_parameter_that_the_models_code_does_not_read_is_an_error(tmp_path, kind, model, key, near):
+    repository = own_code(write(tmp_path, ENGINES[kind]))
+    path = repository / model / "config.pbtxt"
+    path.write_text(path.read_text() + added(key, "8192,4096"))
+    with pytest.raises(ConfigError, match=f"does not read the parameter `{key}`") as caught:
+        repository_check.check(repository)
+
+    assert caught.value.where == str(repository / line_of(repository, model, f'"{key}"'))
+    assert caught.value.fix == (f"did you mean `{near}`?" if near else "take it out: nothing reads it")
+
+
+@pytest.mark.parametrize(
     ("key", "value"),
     [
         ("enable_kv_cache_reuse", "yes"),
@@ -177,18 +211,6 @@ def test_values_that_the_backend_reads_as_they_are_meant_pass(repository, key, v
     give(repository, "tensorrt_llm", key, value)
 
     assert repository_check.check(repository)
-
-
-@pytest.mark.parametrize("backend", ["tensorrtllm", "python"])
-def test_a_list_is_for_the_parameter_that_takes_one(repository, backend):
-    """Both of upstream's backends of this release read windows by layer; older ones in Python did not."""
-    edit(repository, "tensorrt_llm", "parameters {", added("max_attention_window_size", "8192,4096") + "parameters {")
-    edit(repository, "tensorrt_llm", 'backend: "tensorrtllm"', f'backend: "{backend}"')
-    (repository / "tensorrt_llm" / "1" / "model.py").write_text("")
-    assert repository_check.check(repository)
-
-    give(repository, "tensorrt_llm", "max_attention_window_size", "8192,4096.5")
-    assert list(faults(repository)) == [line_of(repository, "tensorrt_llm", "max_attention_window_size")]
 
 
 def test_wrong_types_dims_and_tensors_of_other_releases_are_named(repository):

@@ -13,6 +13,8 @@ from trtpipe.errors import TrtpipeError
 from trtpipe.triton_repo import engine_parameters, parameter_check, python_parameters, repository_check
 from upstream_templates import TEMPLATES, filled
 
+# A model that reads what upstream's of that name does.
+STAND_IN = "class TritonPythonModel:\n    reads = {}\n"
 BATCH = {"triton_max_batch_size": "64"}
 README = {
     "preprocessing": BATCH | {"tokenizer_dir": "/llama", "preprocessing_instance_count": "1", "max_queue_size": "0"},
@@ -62,7 +64,7 @@ def write(tmp_path):
         for name, own in values.items():
             version = tmp_path / name / "1"
             version.mkdir(parents=True, exist_ok=True)
-            (version / "model.py").write_text("")
+            (version / "model.py").write_text(STAND_IN.format(list(python_parameters.READ[name])))
             text = filled(name, own | given if name == model or not model else own)
             (tmp_path / name / "config.pbtxt").write_text(text)
         return tmp_path
@@ -75,6 +77,11 @@ def put(repository, model, key, value):
     text, found = re.subn(rf'(key: "{key}"[^"]*)"[^"]*"', rf'\1"{value}"', path.read_text())
     assert found == 1, key
     path.write_text(text)
+
+
+def without(path, key):
+    """Return the text of a config without a parameter."""
+    return re.sub(rf'parameters {{\n  key: "{key}".*?\n}}\n', "", path.read_text(), flags=re.DOTALL)
 
 
 def problems(repository):
@@ -151,6 +158,18 @@ def test_a_placeholder_that_is_no_longer_the_templates_own_is_read_as_a_value(wr
     assert [where for where, what in problems(repository) if "placeholder left" in what] == [model]
 
 
+@pytest.mark.parametrize("backend", ["tensorrtllm", "python"])
+@pytest.mark.parametrize(("windows", "taken"), [("8192,4096", True), ("8192, 4096", True), ("8192,4096.5", False)])
+def test_a_list_of_windows_is_for_both_backends(write, backend, windows, taken):
+    """The one in Python took a number only before 24.10."""
+    repository = write(WHOLE, triton_backend=backend, max_attention_window_size=windows)
+
+    if taken:
+        assert repository_check.check(repository)
+    else:
+        assert len(problems(repository)) == 1
+
+
 def test_a_choice_that_needs_what_was_left_is_named(write):
     found = problems(write(WHOLE, decoding_mode="lookahead", lookahead_window_size="4", lookahead_ngram_size="3"))
 
@@ -170,6 +189,43 @@ def test_values_of_which_a_model_in_python_makes_its_default_are_named(write, ke
     (found,) = problems(write(WHOLE, **{key: value}))
 
     assert found[1] == f"{key} is '{value}', which the model can't read"
+
+
+@pytest.mark.parametrize(
+    ("model", "key", "near"),
+    [
+        ("preprocessing", "add_special_token", "add_special_tokens"),
+        ("preprocessing", "template_date", None),
+        ("postprocessing", "skip_special_token", "skip_special_tokens"),
+        ("tensorrt_llm_bls", "tensorrt_llm_model", "tensorrt_llm_model_name"),
+        ("tensorrt_llm", "enable_kv_reuse", "enable_kv_cache_reuse"),
+        ("tensorrt_llm", "gpu_weights_percent", None),
+    ],
+)
+def test_what_upstreams_models_in_python_do_not_read_is_an_error(write, model, key, near):
+    repository = write(WHOLE, triton_backend="python")
+    path = repository / model / "config.pbtxt"
+    path.write_text(without(path, key) + f'parameters {{ key: "{key}" value {{ string_value: "1" }} }}\n')
+    with pytest.raises(TrtpipeError, match=f"does not read the parameter `{key}`") as caught:
+        repository_check.check(repository)
+
+    assert caught.value.where == f"{path}:{len(path.read_text().splitlines())}"
+    assert (f"did you mean `{near}`?" if near else "take it out: nothing reads it") == caught.value.fix
+
+
+def test_a_key_without_which_upstreams_preprocessing_does_not_load_is_missed(write):
+    repository = write(WHOLE)
+    path = repository / "preprocessing" / "config.pbtxt"
+    path.write_text(without(path, "multimodal_model_path"))
+
+    assert problems(repository) == {("preprocessing", "the parameter `multimodal_model_path` is missing")}
+
+
+def test_without_code_that_can_be_read_a_parameter_of_any_known_model_passes(write):
+    repository = write(WHOLE)
+    (repository / "postprocessing" / "1" / "model.py").write_text("def (")
+
+    assert repository_check.check(repository)
 
 
 def test_every_parameter_of_the_engines_template_has_a_row():

@@ -36,7 +36,7 @@ def tensors(source: Source, model: Model) -> Iterator[TrtpipeError]:
             if tensor.name in wanted:
                 yield from _tensor(tensor, wanted[tensor.name], where)
             elif closed or tensor.name in RENAMED:
-                yield unknown("tensor", tensor.name, wanted, where)
+                yield unknown(f"TensorRT-LLM 1.2.1 has no tensor `{tensor.name}`", tensor.name, wanted, where)
         missing = [row.name for row in rows if _needed(row, model, last)]
         for name in sorted(set(missing) - {tensor.name for tensor in found}):
             yield ConfigError(
@@ -66,11 +66,11 @@ def _tensor(tensor: mc.ModelInput | mc.ModelOutput, row: Tensor, where: str) -> 
         yield ConfigError(f"`{row.name}` is not optional", where=where, fix="add `optional: true`")
 
 
-def unknown(kind: str, name: str, names: Iterable[str], where: str) -> ConfigError:
-    """Return what is said of a name that nothing reads, with the nearest of those that are read."""
+def unknown(what: str, name: str, names: Iterable[str], where: str) -> ConfigError:
+    """Return what is said of a name that nothing reads, with the nearest of those that are."""
     near = RENAMED.get(name) or next(iter(difflib.get_close_matches(name, list(names), 1)), None)
     return ConfigError(
-        f"TensorRT-LLM 1.2.1 has no {kind} `{name}`",
+        what,
         where=where,
         fix=f"did you mean `{near}`?" if near else "take it out: nothing reads it",
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from trtpipe.errors import ConfigError, TrtpipeError
 from trtpipe.triton_repo import engine_parameters as known
+from trtpipe.triton_repo import model_code
 from trtpipe.triton_repo import python_parameters as python
 from trtpipe.triton_repo.config_check import in_cpp, unknown
 from trtpipe.triton_repo.engine_parameters import Left
@@ -29,11 +30,15 @@ def check(source: Source) -> Iterator[TrtpipeError]:
     given = {key: value.string_value for key, value in config.parameters.items()}
     cpp = in_cpp(config)
     unset = {*left_unset(source), *(key for key, value in given.items() if not value)}
-    yield from _missing(source, given)
+    in_code = frozenset() if cpp else model_code.texts(source.path.parent)
+    yield from _missing(source, given, in_code)
     for key, value in given.items():
         where = source.at_parameter(key)
         if cpp and key not in READ_IN_CPP:
-            yield unknown("parameter", key, READ_IN_CPP, where)
+            yield unknown(f"TensorRT-LLM 1.2.1 has no parameter `{key}`", key, READ_IN_CPP, where)
+        elif not cpp and _is_unread(source, key, in_code, unset):
+            read = [name for name in _rows(source) if name in (in_code or _rows(source))]
+            yield unknown(f"the model does not read the parameter `{key}`", key, read, where)
         elif key not in unset and (placeholder := PLACEHOLDER.search(value)):
             yield ConfigError(
                 f"placeholder left: {placeholder.group()} ({key} is read with it)", where=where, fix="give the value"
@@ -57,23 +62,39 @@ def left_unset(source: Source) -> list[str]:
     )
 
 
+def _is_unread(source: Source, key: str, in_code: frozenset[str], unset: set[str]) -> bool:
+    """True where neither Triton nor the model's code has the key; without code, where no known model has it.
+
+    A key of the templates that is left open asks for nothing. The code of other models is not looked at.
+    """
+    if source.model not in python.READ or key in python.READ_BY_TRITON:
+        return False
+    of_template = READ_IN_CPP if source.model == ENGINE else python.READ[source.model]
+    return key not in (in_code or _rows(source)) and not (key in unset and key in of_template)
+
+
+def _rows(source: Source) -> Mapping[str, Left]:
+    """Return what the models in Python of that name read: upstream's, and this project's."""
+    return python.READ.get(source.model, {}) | python.READ_BY_OURS.get(source.model, {})
+
+
 def _left(source: Source, key: str) -> Left:
     """Return what becomes of a placeholder; one that none of upstream's models in Python reads asks for nothing."""
-    name = source.model
     if in_cpp(source.config):
         return known.LEFT.get(key, "value")
-    if name not in python.READ:
-        return "value"
-    return (python.READ[name] | python.READ_BY_OURS.get(name, {})).get(key, "unset")
+    return _rows(source).get(key, "unset" if source.model in python.READ else "value")
 
 
-def _missing(source: Source, given: Mapping[str, str]) -> Iterator[TrtpipeError]:
+def _missing(source: Source, given: Mapping[str, str], in_code: frozenset[str]) -> Iterator[TrtpipeError]:
     name = source.model
     needed = (*known.MANDATORY, *known.MUST_EXIST) if in_cpp(source.config) else NEEDED.get(name, ())
+    may_be_empty = {*known.MUST_EXIST} if name == ENGINE else {python.MUST_EXIST.get(name)}
+    if python.MUST_EXIST.get(name) in in_code:
+        needed = (*needed, python.MUST_EXIST[name])
     for key in needed:
         if key not in given:
             yield ConfigError(f"the parameter `{key}` is missing", where=f"{source.path}:1", fix="the model needs it")
-        elif not given[key] and not (name == ENGINE and key in known.MUST_EXIST):
+        elif not given[key] and key not in may_be_empty:
             yield ConfigError(f"the parameter `{key}` is empty", where=source.at_parameter(key), fix="give its value")
 
 

@@ -57,6 +57,8 @@ READ_BY_OURS: dict[str, dict[str, Left]] = {
     "preprocessing": {"template_date": "value"},
     "tensorrt_llm_bls": {"tokenizer_dir": "value"},
 }
+# A key without which upstream's model does not load; it may be empty.
+MUST_EXIST = {"preprocessing": "multimodal_model_path"}
 # Read by Triton's Python backend itself.
 READ_BY_TRITON = ("EXECUTION_ENV_PATH", "FORCE_CPU_ONLY_INPUT_TENSORS")
 # The engine takes one more.
