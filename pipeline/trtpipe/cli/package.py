@@ -56,8 +56,19 @@ def _check(options: Options, folder: Path) -> None:
 
     found = repository_check.check(folder)
     lines = [f"{folder}: in order ({', '.join(found.models)})"]
+    lines.append(
+        f"limits compared with the engine in {found.engine}"
+        if found.engine
+        else "limits not compared: the engine is not on this machine"
+    )
     lines += [f"{model}: placeholders count as not given: {', '.join(unset)}" for model, unset in found.unset.items()]
-    options.result({"folder": str(folder), "models": found.models, "unset": found.unset}, "\n".join(lines))
+    document = {
+        "folder": str(folder),
+        "models": found.models,
+        "unset": found.unset,
+        "engine": str(found.engine) if found.engine else None,
+    }
+    options.result(document, "\n".join(lines))
 
 
 def _tensorrt_llm(options: Options, engine: Path | None, model: Path | None) -> None:

@@ -6,11 +6,9 @@ NVIDIA/TensorRT-LLM. The backend reads texts; one that it can't read as a number
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-TRUTH = {"true": True, "false": False}
 # The key of the backend for each field that has another name there.
 KEYS = {
     "engine_folder": "gpt_model_path",
@@ -171,13 +169,6 @@ class EngineParameters:
         own = {KEYS[field.name]: _text(getattr(self, field.name)) for field in fields(self)}
         mode = {"decoding_mode": "top_k_top_p" if self.beam_width_max == 1 else "beam_search"}
         return dict(sorted((FIXED | own | mode).items()))
-
-    @classmethod
-    def read(cls, parameters: Mapping[str, str]) -> EngineParameters:
-        """Read back what ``texts`` has written. Raises KeyError or ValueError where it is not that."""
-        readers: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": TRUTH.__getitem__}
-        values = {field.name: readers.get(str(field.type), str)(parameters[KEYS[field.name]]) for field in fields(cls)}
-        return cls(**values)
 
 
 def _text(value: Any) -> str:

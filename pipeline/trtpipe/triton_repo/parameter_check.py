@@ -1,4 +1,4 @@
-"""The parameters of one model's config against what reads them: TensorRT-LLM's backend in C++, or a model in Python."""
+"""The parameters of one model's config against what reads them: the backend in C++, or a model in Python."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trtpipe.errors import ConfigError, TrtpipeError, raise_all
-from trtpipe.triton_repo import config_check, graph, parameter_check, source, upstream
+from trtpipe.triton_repo import config_check, engine_check, graph, parameter_check, source, upstream
 from trtpipe.triton_repo.source import Source
 
 MODELS = {model.name: model for model in upstream.MODELS}
@@ -18,10 +18,15 @@ NAME = re.compile(r"`([^`]+)`")
 
 @dataclass(frozen=True)
 class Checked:
-    """A repository in order. ``unset``: by model, the parameters whose placeholder was left and counts as not given."""
+    """A repository in order.
+
+    ``unset``: by model, the parameters whose placeholder was left and counts as not given. ``engine``: the folder that
+    the limits were compared with; None where it is not on this machine.
+    """
 
     models: list[str]
     unset: dict[str, list[str]]
+    engine: Path | None
 
 
 def check(folder: Path) -> Checked:
@@ -44,10 +49,15 @@ def check(folder: Path) -> Checked:
         if name in MODELS:
             problems += config_check.tensors(read, MODELS[name])
         problems += parameter_check.check(read)
+    engine = engine_check.folder(sources[ENGINE]) if ENGINE in sources else None
+    if engine is not None:
+        problems += engine_check.check(sources[ENGINE], engine)
     problems += [*_decoupled(sources), *_batches(sources), *_wiring(sources)]
     raise_all(problems)
     return Checked(
-        list(sources), {name: left for name, read in sources.items() if (left := parameter_check.left_unset(read))}
+        models=list(sources),
+        unset={name: unset for name, read in sources.items() if (unset := parameter_check.left_unset(read))},
+        engine=engine,
     )
 
 
