@@ -46,7 +46,7 @@ def at_once() -> str:
     lead = (
         f"{asked['requests']} requests at once on {len(asked['by_route'])} routes: {asked['answered_whole']} answered "
         f"whole, {asked['lost_or_short']} lost or short, {asked['tokens']:,} tokens in {asked['seconds']} s (half of "
-        f"the answers after {asked['seconds_to_half_of_the_answers']} s). Greedy answers to {equal['prompts']} prompts, "
+        f"the answers after {asked['seconds_to_half_of_the_answers']} s). Greedy texts of {equal['prompts']} prompts, "
         f"one at a time: {equal['prompts_with_one_text_on_all_routes']} have one text on all {equal['routes']} routes. "
         f"{closed['sockets']} closed sockets: all ended after {closed['all_ended_after_s']} s, the server {state} "
         "afterwards.\n\n"
