@@ -74,8 +74,8 @@ def _is_unread(source: Source, key: str, in_code: frozenset[str], unset: set[str
 
 
 def _rows(source: Source) -> Mapping[str, Left]:
-    """Return what the models in Python of that name read: upstream's, and this project's."""
-    return python.READ.get(source.model, {}) | python.READ_BY_OURS.get(source.model, {})
+    """Return what the models in Python of that name read, upstream's and this project's, and Triton for them."""
+    return python.READ.get(source.model, {}) | python.READ_BY_OURS.get(source.model, {}) | python.READ_BY_TRITON
 
 
 def _left(source: Source, key: str) -> Left:

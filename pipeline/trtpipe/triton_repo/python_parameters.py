@@ -60,7 +60,7 @@ READ_BY_OURS: dict[str, dict[str, Left]] = {
 # A key without which upstream's model does not load; it may be empty.
 MUST_EXIST = {"preprocessing": "multimodal_model_path"}
 # Read by Triton's Python backend itself.
-READ_BY_TRITON = ("EXECUTION_ENV_PATH", "FORCE_CPU_ONLY_INPUT_TENSORS")
+READ_BY_TRITON: dict[str, Left] = {"EXECUTION_ENV_PATH": "value", "FORCE_CPU_ONLY_INPUT_TENSORS": "value"}
 # The engine takes one more.
 CHOICES = engine_parameters.CHOICES | {"decoding_mode": ("auto", *engine_parameters.CHOICES["decoding_mode"])}
 # Of another text, each model makes a default of its own, without an error.
