@@ -29,7 +29,8 @@ def site(with_engine: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_engine_is_packaged_promoted_and_rolled_back(site: Site) -> None:
     first = done(site, "package")["release"]
     folder = site.folder / "triton_repo/releases" / first
-    assert len(repository_check.check(folder)) == 5
+    checked = repository_check.check(folder)
+    assert (len(checked.models), checked.engine) == (5, (folder / "engine").resolve())
     config = pbtxt.parse((folder / "model_repository/tensorrt_llm/config.pbtxt").read_text(), "config")
     assert (config.backend, config.max_batch_size) == ("tensorrtllm", 512)
     values = {key: value.string_value for key, value in config.parameters.items()}
