@@ -30,6 +30,7 @@ BUDGETS_S = {
     "tests/cli/test_build_engine.py": 20.0,
     "tests/cli/test_export.py": 80.0,
     "tests/cli/test_interruption.py": 120.0,
+    "tests/cli/test_main.py": 10.0,
     "tests/cli/test_plan.py": 10.0,
     "tests/cli/test_refusals.py": 60.0,
     "tests/cli/test_report.py": 25.0,
