@@ -68,7 +68,9 @@ BUDGETS_S = {
     "tests/test_wheel.py": 90.0,
     "tests/triton_repo/test_client_class.py": 10.0,
     "tests/triton_repo/test_detokenizer.py": 8.0,
+    "tests/triton_repo/test_repository_check.py": 8.0,
     "tests/triton_repo/test_supervisor.py": 14.0,
+    "tests/triton_repo/test_template_check.py": 8.0,
     "tests/triton_repo/test_text_torture.py": 60.0,
 }
 BUSY_PROCESSES_PER_CORE = 2.0
