@@ -71,7 +71,7 @@ def test_an_answer_is_counted(engine, record):
     assert record.total("trtpipe_tokens", "prompt") == record.total("trtpipe_tokens", "answer") == 3
     assert record.total("trtpipe_prefix_cache_tokens", "hit") == 3 * 32
     assert record.last("nv_trt_llm_kv_cache_block_metrics", "reused") == 3
-    assert record.last("nv_trt_llm_general_metrics", "iteration_counter") == 3
+    assert record.last("nv_trt_llm_general_metrics", "iteration_counter") == 4  # with the one that frees its blocks
     assert record.total("trtpipe_request_outcomes", "answered") == 1
 
 
@@ -94,6 +94,19 @@ def test_the_engine_shows_how_things_stand_while_it_works(engine, record, monkey
     settled(record)
     assert record.last("nv_trt_llm_request_metrics", "scheduled") == 0
     assert record.total("trtpipe_request_outcomes", "cancelled") == 1
+
+
+def test_what_vllm_still_holds_is_shown_when_nobody_waits_for_it(engine, record, monkeypatch):
+    """An abort that gets lost is seen: the gauges are vLLM's own, not what they ought to be."""
+    monkeypatch.setattr(stand_in_vllm.Engine, "endless", True)
+    monkeypatch.setattr(stand_in_vllm.Engine, "forgets_aborts", True)
+    sender = ask(engine)
+    sender.gone = True
+    assert ended(sender)
+    settled(record)
+
+    assert record.last("nv_trt_llm_request_metrics", "scheduled") == 1
+    assert record.last("nv_trt_llm_kv_cache_block_metrics", "used") == 3
 
 
 def test_one_thread_alone_touches_the_metrics_and_sends_only_what_has_changed(engine, record):
