@@ -73,7 +73,7 @@ class Engine:
         self._record = record
         self.errored = False
         self.vllm_config = SimpleNamespace(
-            model_config=SimpleNamespace(max_model_len=64, get_vocab_size=lambda: 100),
+            model_config=SimpleNamespace(max_model_len=64, get_vocab_size=lambda: 300),
             cache_config=SimpleNamespace(num_gpu_blocks=10, block_size=32),
             scheduler_config=SimpleNamespace(max_num_seqs=4),
         )

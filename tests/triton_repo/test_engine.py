@@ -129,6 +129,15 @@ def test_a_request_that_vllm_refuses_is_the_clients_fault(engine, record, monkey
     assert not record.metrics["nv_llm_output_token_len", "total_output_tokens"]
 
 
+def test_a_word_without_text_is_refused_and_does_not_end_every_answer(engine, record):
+    """Ids above those of the tokenizer are the engine's too: its vocabulary is often padded."""
+    for name in ("stop_words_list", "bad_words_list"):
+        (((code, reason), final),) = ended(ask(engine, **{name: [299, 1]}))
+
+        assert (code, final) == ("invalid", True)
+        assert f"{name}: the tokenizer has no text for [299]" in reason
+
+
 def test_a_failure_is_logged_with_the_clients_id(engine, record, monkeypatch):
     monkeypatch.setattr(stand_in_vllm.Engine, "fault", RuntimeError("no memory"))
 

@@ -18,8 +18,11 @@ class TritonPythonModel:
     """What Triton's Python backend calls."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        parameters = json.loads(args["model_config"])["parameters"]
+        config = json.loads(args["model_config"])
+        parameters = config["parameters"]
         folder = Path(args["model_repository"]) / parameters["tokenizer_dir"]["string_value"]
+        # The config tells which of the two kinds of engine is behind it, as it tells the BLS model.
+        self.local = "GUIDE_TYPE" in [tensor["name"] for tensor in config["input"]]
         date = parameters["template_date"]["string_value"]
         self.tokenizer = ChatTokenizer.load(folder.resolve(), date=date)
         self.table = TokenBytes(self.tokenizer.tokenizer)
@@ -55,9 +58,10 @@ class TritonPythonModel:
     def _other_ends(self, request: Any) -> list[int]:
         """Return the model's further ending tokens: TensorRT-LLM takes one, and the others as stop words only.
 
-        None where the client says what ends the answer.
+        None where the client says what ends the answer, and none for the local engine: it knows them itself, and finds
+        stop words in the text, where a token's name may also be spelled out.
         """
-        if pb_utils.get_input_tensor_by_name(request, "END_ID") is not None:
+        if self.local or pb_utils.get_input_tensor_by_name(request, "END_ID") is not None:
             return []
         return sorted(self.tokenizer.eos_ids - {self.tokenizer.end_id})
 

@@ -21,6 +21,7 @@ from engine_metrics import EngineMetrics
 from facts import Facts
 from generation import Generation, Limits
 from pace import Pace
+from parameters import RequestError
 from reply import Reply
 from token_bytes import TokenBytes
 from vllm import AsyncEngineArgs, SamplingParams
@@ -142,7 +143,7 @@ class Engine:
             else:
                 reply.fail("the engine is being unloaded", pb_utils.TritonError.UNAVAILABLE)
             outcome = "cancelled"
-        except VLLMClientError as fault:
+        except (RequestError, VLLMClientError) as fault:
             reply.fail(str(fault), pb_utils.TritonError.INVALID_ARG)
             outcome = "refused"
         except Exception as fault:
@@ -158,7 +159,7 @@ class Engine:
     async def _generate(self, reply: Reply, generation: Generation) -> None:
         answer = Answer(
             self._table,
-            [self._table.written_text(word) for word in generation.stop_words],
+            self._texts("stop_words_list", generation.stop_words),
             generation.answer_tokens_min,
             opens_text=self._tokenizer.has_template,
         )
@@ -208,7 +209,7 @@ class Engine:
             ignore_eos=True,
             stop_token_ids=sorted(generation.end_ids),
             # vLLM makes ids of them again, in the middle of a text and after a space.
-            bad_words=[self._table.written_text(word) for word in generation.bad_words],
+            bad_words=self._texts("bad_words_list", generation.bad_words),
             detokenize=False,
             # 0: of the chosen tokens alone, by the model's own distribution, before temperature and penalties.
             logprobs=0 if generation.log_probs else None,
@@ -216,6 +217,14 @@ class Engine:
             output_kind=RequestOutputKind.DELTA,
             **generation.sampling,
         )
+
+    def _texts(self, name: str, words: list[list[int]]) -> list[str]:
+        """Return words as they read. Raises RequestError for one without text, which every answer would hold."""
+        texts = [self._table.written_text(word) for word in words]
+        if "" in texts:
+            word = words[texts.index("")]
+            raise RequestError(f"{name}: the tokenizer has no text for {word}; a token that ends answers is an end_id")
+        return texts
 
     async def _watch(self) -> None:
         """Pass cancellations on to the engine, and notice its death also when nobody asks it anything."""
