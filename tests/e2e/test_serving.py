@@ -117,7 +117,13 @@ def test_an_over_long_prompt_is_refused_in_words(server: str, stream: bool) -> N
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"beam_width": 4}, "beam_width is 4"), ({"top_kk": 4}, "top_kk"), ({"temperature": -1.0}, "temperature is -1")],
+    [
+        ({"beam_width": 4}, "beam_width is 4"),
+        ({"top_kk": 4}, "top_kk"),
+        ({"temperature": -1.0}, "temperature is -1"),
+        ({"timeout": 1_000_000}, "timeout has no effect"),
+        ({"priority": 2}, "priority has no effect"),
+    ],
 )
 @pytest.mark.parametrize("model", exchange.MODELS)
 def test_what_is_not_served_is_refused_by_name(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,13 +17,15 @@ from trtpipe.triton_repo import contract, repository
 
 @dataclass
 class Request:
-    """What Triton hands over. ``tensors``: texts and numbers by name; ``fields``: those that no tensor has."""
+    """What Triton hands over. ``tensors``: texts and numbers by name."""
 
     tensors: dict[str, Any]
-    fields: dict[str, Any] = field(default_factory=dict)
 
     def parameters(self) -> str:
-        return json.dumps(self.fields)
+        return ""
+
+    def timeout(self) -> int:
+        return 0
 
 
 @pytest.fixture

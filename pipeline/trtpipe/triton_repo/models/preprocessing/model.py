@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import triton_python_backend_utils as pb_utils
 from chat import ChatError, ChatTokenizer
-from parameters import RequestError, refuse_unknown
+from parameters import RequestError, refuse_unread
 from prompt import encode, guide_bytes, word_lists
 from token_bytes import TokenBytes
 
@@ -32,7 +32,7 @@ class TritonPythonModel:
 
     def _respond(self, request: Any) -> Any:
         try:
-            refuse_unknown(json.loads(request.parameters() or "{}"))
+            refuse_unread(request)
             tensors = self._tensors(request)
         except (RequestError, ChatError) as fault:
             error = pb_utils.TritonError(str(fault), pb_utils.TritonError.INVALID_ARG)

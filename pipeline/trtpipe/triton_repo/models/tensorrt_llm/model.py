@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import triton_python_backend_utils as pb_utils
 from generation import Values, is_stop, read
-from parameters import RequestError, refuse_unknown
+from parameters import RequestError, refuse_unread
 
 if TYPE_CHECKING:
     from reply import Reply
@@ -58,6 +58,6 @@ class TritonPythonModel:
 
     def _values(self, request: Any) -> Values:
         """Copy the request's tensors: they are gone once ``execute`` has returned."""
-        refuse_unknown(json.loads(request.parameters() or "{}"))
+        refuse_unread(request)
         tensors = {name: pb_utils.get_input_tensor_by_name(request, name) for name in self.input_names}
         return {name: self.engine.to_list(tensor) for name, tensor in tensors.items() if tensor is not None}

@@ -19,7 +19,7 @@ from chat import ChatTokenizer
 from contract import BLS, GUIDED_BLS, GUIDED_STEPS, GUIDES, STEPS
 from counts import Counts, ask
 from log_probs import LogProbs
-from parameters import RequestError, refuse_unknown
+from parameters import RequestError, refuse_unread
 from steps import StepError, Tensors, answer_of, call, copy, ids_of, stream
 from token_bytes import TokenBytes
 
@@ -48,7 +48,7 @@ class TritonPythonModel:
         for request in requests:
             sender = request.get_response_sender()
             try:
-                refuse_unknown(json.loads(request.parameters() or "{}"))
+                refuse_unread(request)
                 tensors = copy(request, self.inputs)
                 _check_beams(tensors)
             except Exception as fault:  # a request that gets no answer would hang its client for ever
