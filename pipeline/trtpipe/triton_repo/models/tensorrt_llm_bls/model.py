@@ -1,6 +1,8 @@
 """The BLS model: what the ensemble does, driven from here, so that a client's cancellation can reach the engine.
 
-The engine is always asked for a stream: whether the client is still there is looked at with each of its responses.
+The engine is always asked for a stream: whether the client is still there is looked at before it is asked, and with
+each of its responses. So a request that waits in the engine's own queue is computed up to its first token after its
+client has left: Triton's call gives nothing else to wait on, and a second thread is no way out (``cancellation``).
 """
 
 from __future__ import annotations
@@ -77,6 +79,8 @@ class TritonPythonModel:
     def _answer(self, sender: Any, tensors: Tensors, engine_id: str) -> None:
         preprocessing, engine, postprocessing = self.steps
         tensors = ask(tensors) | call(preprocessing, tensors)
+        if sender.is_cancelled():  # while it waited for a thread
+            return
         in_pieces = bool(tensors.get("stream", False))
         tensors["stream"] = np.array([[True]])
         stop_words, tokens_min = _texts(tensors, "stop_words"), _number(tensors, "min_tokens", 0)
