@@ -23,11 +23,15 @@ class ClientError(Exception):
 
 @dataclass
 class Record:
-    """``metrics``: (name, label's value) -> its calls. ``sent``: responses as (error or tensors, code, final)."""
+    """``metrics``: (name, label's value) -> its calls. ``sent``: responses as (error or tensors, code, final).
+
+    ``logged``: faults; ``told``: the rest of the log.
+    """
 
     metrics: dict[tuple[str, str], list[tuple[str, float]]] = field(default_factory=dict)
     metric_threads: set[int] = field(default_factory=set)
     logged: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
     unloaded: list[str] = field(default_factory=list)
     asked: list[tuple[dict[str, Any], str]] = field(default_factory=list)
 
@@ -183,7 +187,7 @@ def _backend(record: Record) -> ModuleType:
         TritonError=TritonError,
         TritonModelException=RuntimeError,
         TRITONSERVER_RESPONSE_COMPLETE_FINAL=FINAL,
-        Logger=SimpleNamespace(log_error=record.logged.append),
+        Logger=SimpleNamespace(log_error=record.logged.append, log_info=record.told.append),
         Tensor=SimpleNamespace(from_dlpack=lambda name, tensor: (name, tensor.tolist())),
         InferenceResponse=lambda tensors=None, error=None: error or dict(tensors),
         unload_model=record.unloaded.append,

@@ -1,6 +1,7 @@
 """The engine model's own part: what it sends, counts and logs, with stand-ins for vLLM and Triton's backend."""
 
 import importlib
+import re
 import sys
 import time
 from types import SimpleNamespace
@@ -144,6 +145,31 @@ def test_a_failure_is_logged_with_the_clients_id(engine, record, monkeypatch):
     assert ended(ask(engine, "order-17"))[-1] == (("internal", "no memory"), True)
     assert ended(ask(engine, ""))[-1] == (("internal", "no memory"), True)
     assert record.logged == ["request order-17 failed: no memory", "request without an id failed: no memory"]
+
+
+def test_each_request_has_a_line_in_the_log_by_its_id_and_without_text(engine, record, monkeypatch):
+    ended(ask(engine, "order-17"))
+    settled(record)
+    monkeypatch.setattr(stand_in_vllm.Engine, "endless", True)
+    sender = ask(engine, "two\nlines")
+    sender.gone = True
+    ended(sender)
+    settled(record)
+
+    answered, cancelled = record.told[:2]
+    assert re.fullmatch(r"request order-17 answered: 3 tokens in, 3 out, \d+ ms", answered)
+    assert re.fullmatch(r"request two\\nlines cancelled: 3 tokens in, \d out, \d+ ms", cancelled)
+
+
+def test_what_is_refused_has_a_line_without_the_reason(engine, record):
+    reply = engine.reply_to(SimpleNamespace(get_response_sender=Sender, request_id=lambda: "order-17"))
+    engine.refuse(reply, "the guide is `my secret`")
+    deadline = time.monotonic() + 10
+    while not record.told:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+    assert record.told == ["request order-17 refused"]
 
 
 def test_what_vllm_wraps_into_an_exception_without_words_is_told(engine, record, monkeypatch):

@@ -27,9 +27,18 @@ class Request:
     def timeout(self) -> int:
         return 0
 
+    def request_id(self) -> str:
+        return "order-17"
+
 
 @pytest.fixture
-def model(monkeypatch, tmp_path, byte_level):
+def told():
+    """What the model writes into Triton's log."""
+    return []
+
+
+@pytest.fixture
+def model(monkeypatch, tmp_path, byte_level, told):
     """Return a function that starts the model for a kind of engine, and answers one request with its outputs."""
     byte_level.tokenizer.save(str(tmp_path / "tokenizer.json"))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<end>"}))
@@ -42,10 +51,17 @@ def model(monkeypatch, tmp_path, byte_level):
         array = np.array([[value.encode() if isinstance(value, str) else value for value in values]])
         return SimpleNamespace(as_numpy=lambda: array)
 
+    class TritonError(str):
+        INVALID_ARG = "invalid"
+
+        def __new__(cls, reason, code):
+            return super().__new__(cls, f"{code}: {reason}")
+
     backend = SimpleNamespace(
         get_input_tensor_by_name=tensor,
         Tensor=lambda name, values: (name, values[0].tolist()),
-        TritonError=SimpleNamespace(INVALID_ARG="invalid", __call__=lambda *told: told),
+        TritonError=TritonError,
+        Logger=SimpleNamespace(log_info=told.append),
         InferenceResponse=lambda tensors=None, error=None: error or dict(tensors),
     )
     monkeypatch.setitem(sys.modules, "triton_python_backend_utils", backend)
@@ -80,3 +96,10 @@ def test_further_ending_tokens_are_stop_words_of_tensorrt_llm_alone(model):
 
     assert found == {"vllm": [[spelled], [1]], "tensorrt-llm": [[spelled, 65, 9000], [1, 2, 3]]}
     assert model(contract.PREPROCESSING, asked(END_ID=[7]))["STOP_WORDS_IDS"] == [[], []]
+
+
+def test_a_refusal_is_in_the_log_by_its_id_and_without_the_clients_words(model, told):
+    answer = model(contract.PREPROCESSING, asked(QUERY=['{"messages": [], "my secret": 1}']))
+
+    assert answer.startswith("invalid: the JSON document has unknown keys: my secret")
+    assert told == ["request order-17 refused"]

@@ -37,14 +37,15 @@ MODELS = Path(__file__).parent / "models"
 CHAT = Path(core.__file__).parent / "chat.py"
 TOKEN_BYTES = Path(token_bytes.__file__)
 CONTRACT = Path(contract.__file__)
+REQUEST = (MODELS / "parameters.py", MODELS / "request_name.py")
 TEXT = (TOKEN_BYTES, MODELS / "detokenizer.py", MODELS / "answer.py")
 
 # The modules each model runs, beside its own folder under ``models``. They import each other by plain names.
 SHARED = {
-    "preprocessing": (CHAT, TOKEN_BYTES, MODELS / "parameters.py"),
-    "tensorrt_llm": (CHAT, *TEXT, Path(metric_families.__file__), MODELS / "parameters.py"),
+    "preprocessing": (CHAT, TOKEN_BYTES, *REQUEST),
+    "tensorrt_llm": (CHAT, *TEXT, Path(metric_families.__file__), *REQUEST),
     "postprocessing": (CHAT, TOKEN_BYTES),
-    "tensorrt_llm_bls": (CHAT, CONTRACT, *TEXT, MODELS / "parameters.py"),
+    "tensorrt_llm_bls": (CHAT, CONTRACT, *TEXT, *REQUEST),
 }
 VERSION = "1"
 # A release can be moved by copying its files; a folder without any would get lost on the way.

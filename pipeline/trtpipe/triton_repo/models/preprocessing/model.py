@@ -11,6 +11,7 @@ import triton_python_backend_utils as pb_utils
 from chat import ChatError, ChatTokenizer
 from parameters import RequestError, refuse_unread
 from prompt import encode, guide_bytes, word_lists
+from request_name import in_log
 from token_bytes import TokenBytes
 
 
@@ -35,6 +36,8 @@ class TritonPythonModel:
             refuse_unread(request)
             tensors = self._tensors(request)
         except (RequestError, ChatError) as fault:
+            # Not why: the reason may hold what the client has written.
+            pb_utils.Logger.log_info(f"{in_log(request.request_id())} refused")
             error = pb_utils.TritonError(str(fault), pb_utils.TritonError.INVALID_ARG)
             return pb_utils.InferenceResponse(error=error)
         return pb_utils.InferenceResponse(

@@ -23,6 +23,7 @@ from generation import Generation, Limits
 from pace import Pace
 from parameters import RequestError
 from reply import Reply
+from request_name import in_log
 from token_bytes import TokenBytes
 from vllm import AsyncEngineArgs, SamplingParams
 from vllm.config import StructuredOutputsConfig
@@ -131,11 +132,14 @@ class Engine:
     def _refuse(self, reply: Reply, reason: str) -> None:
         self._metrics.ended("refused")
         reply.fail(reason, pb_utils.TritonError.INVALID_ARG)
+        # Not why: the reason may hold what the client has written.
+        pb_utils.Logger.log_info(f"{in_log(reply.request_id)} refused")
 
     async def _serve(self, reply: Reply, generation: Generation) -> None:
         """Answer one request. Whatever happens, the last response is marked as final."""
+        pace = Pace(reply.arrived_s)
         try:
-            await self._generate(reply, generation)
+            await self._generate(reply, generation, pace)
             outcome = "answered"
         except asyncio.CancelledError:
             if reply.unwanted:
@@ -151,12 +155,16 @@ class Engine:
             # vLLM wraps what went wrong into an exception without a text.
             told = str(fault.__cause__ or fault) or repr(fault)
             reason = "the engine has died; load the model again" if self._lost else told
-            pb_utils.Logger.log_error(f"request {reply.request_id or 'without an id'} failed: {reason}")
+            pb_utils.Logger.log_error(f"{in_log(reply.request_id)} failed: {reason}")
             reply.fail(reason, pb_utils.TritonError.UNAVAILABLE if self._lost else pb_utils.TritonError.INTERNAL)
             outcome = "failed"
         self._metrics.ended(outcome)
+        pb_utils.Logger.log_info(
+            f"{in_log(reply.request_id)} {outcome}: {len(generation.prompt_ids)} tokens in, {pace.tokens} out,"
+            f" {pace.elapsed_ms:.0f} ms"
+        )
 
-    async def _generate(self, reply: Reply, generation: Generation) -> None:
+    async def _generate(self, reply: Reply, generation: Generation, pace: Pace) -> None:
         answer = Answer(
             self._table,
             self._texts("stop_words_list", generation.stop_words),
@@ -165,7 +173,7 @@ class Engine:
         )
         collected: list[int] = []
         facts = Facts(generation)
-        async with aclosing(self._outputs(reply, generation)) as outputs:
+        async with aclosing(self._outputs(reply, generation, pace)) as outputs:
             async for output in outputs:
                 new, log_probs = _new(output.outputs[0], generation.end_ids)
                 collected += answer.add(new)
@@ -177,9 +185,8 @@ class Engine:
                     collected = []
         reply.finish([*collected, *answer.finish()], facts.take())
 
-    async def _outputs(self, reply: Reply, generation: Generation) -> AsyncGenerator[Any, None]:
+    async def _outputs(self, reply: Reply, generation: Generation, pace: Pace) -> AsyncGenerator[Any, None]:
         """Yield what vLLM makes of a request, and count it. Closing it aborts the request in the engine."""
-        pace = Pace(reply.arrived_s)
         prompt = {"prompt_token_ids": generation.prompt_ids}
         stream = self._llm.generate(prompt, self._sampling(generation), self._own_id(reply))
         try:

@@ -22,6 +22,7 @@ from contract import BLS, GUIDED_BLS, GUIDED_STEPS, GUIDES, STEPS
 from counts import Counts, ask
 from log_probs import LogProbs
 from parameters import RequestError, refuse_unread
+from request_name import in_log
 from steps import StepError, Tensors, answer_of, call, copy, ids_of, stream
 from token_bytes import TokenBytes
 
@@ -55,6 +56,7 @@ class TritonPythonModel:
                 _check_beams(tensors)
             except Exception as fault:  # a request that gets no answer would hang its client for ever
                 refused = isinstance(fault, RequestError)
+                pb_utils.Logger.log_info(f"{in_log(request.request_id())} refused")
                 _fail(sender, str(fault) if refused else repr(fault), pb_utils.TritonError.INVALID_ARG)
             else:
                 # Made unique, because clients may choose equal ids.
@@ -71,7 +73,7 @@ class TritonPythonModel:
         except StepError as fault:
             _fail(sender, str(fault), fault.code)
         except Exception as fault:
-            pb_utils.Logger.log_error(f"request {engine_id} failed: {fault!r}")
+            pb_utils.Logger.log_error(f"{in_log(engine_id)} failed: {fault!r}")
             _fail(sender, repr(fault), pb_utils.TritonError.INTERNAL)
         else:
             sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
