@@ -28,7 +28,7 @@ def engine(record, monkeypatch, tmp_path, byte_level):
     module = importlib.import_module("engine")
     tokenizer = SimpleNamespace(tokenizer=byte_level.tokenizer, eos_ids=frozenset({2}), has_template=True)
     monkeypatch.setattr(module, "ChatTokenizer", SimpleNamespace(load=lambda folder: tokenizer))
-    made = module.Engine(tmp_path, {}, "tensorrt_llm", "1")
+    made = module.Engine(tmp_path, {}, "tensorrt_llm", "1", queue_requests_max=1)
     yield made
     made.shutdown()
     for name in OWN:
@@ -137,6 +137,24 @@ def test_a_word_without_text_is_refused_and_does_not_end_every_answer(engine, re
 
         assert (code, final) == ("invalid", True)
         assert f"{name}: the tokenizer has no text for [299]" in reason
+
+
+def test_more_than_may_wait_are_told_to_come_back(engine, record, monkeypatch):
+    """The stand-in takes 4 in a step; 1 may wait."""
+    monkeypatch.setattr(stand_in_vllm.Engine, "endless", True)
+    taken = [ask(engine) for _ in range(5)]
+
+    (((code, reason), final),) = ended(ask(engine))
+    assert (code, final) == ("unavailable", True)
+    assert reason == "5 requests are being served or wait; come back later"
+    assert not any(sender.ended.is_set() for sender in taken)
+
+    for sender in taken:
+        sender.gone = True
+        ended(sender)
+    settled(record)
+    monkeypatch.setattr(stand_in_vllm.Engine, "endless", False)
+    assert ended(ask(engine))[-1][0]["sequence_length"] == [[3]]
 
 
 def test_a_failure_is_logged_with_the_clients_id(engine, record, monkeypatch):

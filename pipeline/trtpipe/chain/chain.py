@@ -60,7 +60,7 @@ class Chain:
     @cached_property
     def plan(self) -> VllmPlan:
         """What the engine is started with. Raises EnvironmentUnfit where this CPU can't do it."""
-        settings = VllmSettings(**self.target.model_dump(exclude={"kind", "weights", "load_time_limit_s"}))
+        settings = VllmSettings(**self.target.model_dump(exclude={"kind", "weights", "load_time_limit_s", "triton"}))
         cores = len(os.sched_getaffinity(0))
         return vllm_arguments.plan(
             settings,
@@ -138,7 +138,9 @@ class Chain:
     @cached_property
     def release(self) -> Artifact:
         packaging = repository.Packaging(
-            execution_environment=sys.prefix, template_date=self.space.config.prompts.template_date
+            execution_environment=sys.prefix,
+            template_date=self.space.config.prompts.template_date,
+            models=self.target.triton,
         )
         return self.runner.obtain(repository.stage(self.engine.path, self.engine.digest, packaging))
 

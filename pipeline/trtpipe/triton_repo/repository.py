@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tokenizers import Tokenizer
 
 from trtpipe import core
+from trtpipe.config.target import TritonModels
 from trtpipe.core import digest, token_bytes
 from trtpipe.core.artifacts import RECORD
 from trtpipe.core.runner import Making, Stage
@@ -60,6 +61,10 @@ class Packaging(BaseModel):
 
     execution_environment: str = Field(description="Absolute path of the Python environment that holds vLLM.")
     template_date: str = Field(description="The day that the chat template sees, the one of calibration (ISO 8601).")
+    models: TritonModels = TritonModels()
+
+    def engine(self) -> configs.LocalEngine:
+        return configs.LocalEngine(self.execution_environment, self.template_date, self.models)
 
 
 def stage(engine: Path, engine_digest: str, packaging: Packaging) -> Stage:
@@ -92,7 +97,7 @@ def modules(model: str) -> list[Path]:
 def _make(making: Making, engine: Path, packaging: Packaging) -> None:
     require_decoder(engine / "tokenizer.json")
     link_engine(making, engine)
-    write_models(making, configs.build(configs.LocalEngine(packaging.execution_environment, packaging.template_date)))
+    write_models(making, configs.build(packaging.engine()))
 
 
 def write_models(making: Making, built: Mapping[str, ModelConfig]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import sys
 import threading
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
@@ -45,9 +46,15 @@ GUIDED_BY = "xgrammar"
 class Engine:
     """Serves generations until it is shut down or vLLM dies; then every request gets an error."""
 
-    def __init__(self, folder: Path, arguments: dict[str, Any], model: str, version: str) -> None:
-        """Load the engine. Raises TritonModelException with vLLM's reason."""
+    def __init__(
+        self, folder: Path, arguments: dict[str, Any], model: str, version: str, *, queue_requests_max: int
+    ) -> None:
+        """Load the engine. ``queue_requests_max``: most that may wait for a place in a step; 0 for no limit.
+
+        Raises TritonModelException with vLLM's reason.
+        """
         self._model = model
+        self._queue_requests_max = queue_requests_max
         # A model that may put white space between any two tokens of JSON can write nothing else for ever.
         guided = StructuredOutputsConfig(backend=GUIDED_BY, disable_any_whitespace=True)
         self._arguments = AsyncEngineArgs(model=str(folder), structured_outputs_config=guided, **arguments)
@@ -82,7 +89,7 @@ class Engine:
         self._loop.call_soon_threadsafe(self._stop, reply)
 
     def refuse(self, reply: Reply, reason: str) -> None:
-        self._loop.call_soon_threadsafe(self._refuse, reply, reason)
+        self._loop.call_soon_threadsafe(self._refuse, reply, reason, pb_utils.TritonError.INVALID_ARG)
 
     def shutdown(self) -> None:
         self._on_loop(self._unload()).result()
@@ -102,6 +109,8 @@ class Engine:
         self.limits = Limits(
             tokens=config.max_model_len, vocabulary=config.get_vocab_size(), eos_ids=self._tokenizer.eos_ids
         )
+        in_a_step = self._llm.vllm_config.scheduler_config.max_num_seqs
+        self._active_max = in_a_step + self._queue_requests_max if self._queue_requests_max else sys.maxsize
         self._watch_task = self._loop.create_task(self._watch())
 
     async def _unload(self) -> None:
@@ -114,6 +123,13 @@ class Engine:
         self._metrics.close()
 
     def _start(self, reply: Reply, generation: Generation) -> None:
+        if len(self._active) >= self._active_max:
+            self._refuse(
+                reply,
+                f"{len(self._active)} requests are being served or wait; come back later",
+                pb_utils.TritonError.UNAVAILABLE,
+            )
+            return
         task = self._loop.create_task(self._serve(reply, generation))
         self._active[task] = reply
         task.add_done_callback(self._forget)
@@ -129,9 +145,9 @@ class Engine:
                 _break_off(task, other)
         reply.finish([], {})
 
-    def _refuse(self, reply: Reply, reason: str) -> None:
+    def _refuse(self, reply: Reply, reason: str, code: int) -> None:
         self._metrics.ended("refused")
-        reply.fail(reason, pb_utils.TritonError.INVALID_ARG)
+        reply.fail(reason, code)
         # Not why: the reason may hold what the client has written.
         pb_utils.Logger.log_info(f"{in_log(reply.request_id)} refused")
 
