@@ -97,3 +97,10 @@ def test_a_word_that_no_tokens_spell_does_not_become_another_one(unigram):
     assert [ids, ends] == [[spelled], [1]]
     values = {"input_ids": [1], "input_lengths": [1], "request_output_len": [1], "stop_words_list": [*ids, *ends]}
     assert read(values, Limits(tokens=64, vocabulary=300, eos_ids=frozenset())).stop_words == [[spelled]]
+
+
+@pytest.mark.parametrize("text", ["[" * 20_000, '{"a":' * 20_000])
+def test_deep_brackets_are_text(chat, text):
+    from prompt import encode
+
+    assert chat.decode(encode(text, chat)) == f"<user>{text}"
