@@ -1,4 +1,4 @@
-"""Fields of a request that no tensor has: Triton passes them on as parameters, and nothing would read them.
+"""What is refused of any request: fields that no tensor has, which Triton passes on and nothing would read, and beams.
 
 A copy of this module runs inside three of Triton's models.
 """
@@ -15,6 +15,9 @@ WITHOUT_EFFECT = {
     **dict.fromkeys(("sequence_id", "sequence_start", "sequence_end"), "no state is kept between requests"),
 }
 
+# What every engine of either kind is built for and configured with.
+BEAMS = 1
+
 
 class RequestError(ValueError):
     """The request can't be served; the text is for the client."""
@@ -30,3 +33,9 @@ def refuse_unread(request: Any) -> None:
         told.append(f"unknown field(s): {', '.join(unknown)}; the model's config lists what is served")
     if told:
         raise RequestError("; ".join(told))
+
+
+def refuse_beams(beams: int) -> None:
+    """Raise RequestError where more or fewer than the served number of beams are asked for."""
+    if beams != BEAMS:
+        raise RequestError(f"beam_width is {beams}; only {BEAMS} is served")

@@ -53,7 +53,6 @@ class TritonPythonModel:
             try:
                 refuse_unread(request)
                 tensors = copy(request, self.inputs)
-                _check_beams(tensors)
             except Exception as fault:  # a request that gets no answer would hang its client for ever
                 refused = isinstance(fault, RequestError)
                 pb_utils.Logger.log_info(f"{in_log(request.request_id())} refused")
@@ -105,11 +104,6 @@ class TritonPythonModel:
         ids += answer.finish()
         if not cancelled and (ids or not sent or counts.is_owed() or log_probs.is_owed()):
             _send(sender, call(postprocessing, answer_of(ids)) | counts.take() | log_probs.take())
-
-
-def _check_beams(tensors: Tensors) -> None:
-    if (beams := _number(tensors, "beam_width", 1)) != 1:
-        raise RequestError(f"beam_width is {beams}; this model serves 1 only")
 
 
 def _texts(tensors: Tensors, name: str) -> list[str]:
