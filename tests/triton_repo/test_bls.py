@@ -11,7 +11,8 @@ from trtpipe.triton_repo import contract, repository
 
 
 class Sender:
-    def __init__(self, cancelled_after=None):
+    def __init__(self, cancelled_after=None, deaf=1):
+        self.asked, self.deaf = 0, deaf
         self.texts = []
         self.counts = []
         self.cancelled_after = cancelled_after
@@ -21,7 +22,9 @@ class Sender:
         self.counts.append({name: count.tolist() for name, count in counts.items()})
 
     def is_cancelled(self):
-        return self.cancelled_after is not None and len(self.texts) >= self.cancelled_after
+        """Triton is asked once before the engine is, and then with each of the engine's responses."""
+        self.asked += 1
+        return self.cancelled_after is not None and len(self.texts) >= self.cancelled_after and self.asked > self.deaf
 
 
 @pytest.fixture
@@ -98,6 +101,14 @@ def test_a_cancelled_answer_is_stopped_once_and_sends_nothing_more(bls, byte_lev
 
     assert bls(chunks, Sender(cancelled_after=1), stream=True) == (["a"], 1)
     assert bls(chunks, Sender(cancelled_after=0), stream=False) == ([], 1)
+
+
+def test_a_request_that_was_left_while_it_waited_does_not_reach_the_engine(bls):
+    def unasked():
+        pytest.fail("the engine was asked")
+        yield []
+
+    assert bls(unasked(), Sender(cancelled_after=0, deaf=0), stream=True) == ([], 0)
 
 
 def test_each_token_is_counted_once_with_the_response_after_it(bls, byte_level):

@@ -44,6 +44,11 @@ def ports_of(space: Workspace) -> Ports:
     return Ports(serving.http_port, serving.grpc_port, serving.metrics_port)
 
 
+def addresses_of(space: Workspace) -> Addresses:
+    serving = space.config.serving
+    return Addresses(serving.host, serving.http_port, serving.grpc_port, serving.metrics_port)
+
+
 def running(
     space: Workspace, release: Artifact, addresses: Addresses, *, state: Path, log: Path, note: Callable[[str], None]
 ) -> AbstractContextManager[Server]:

@@ -27,6 +27,7 @@ SAME = ("hidden_size", "num_hidden_layers", "num_attention_heads")
 # What a target says of serving alone: an engine built before it was changed is served as it says now.
 SERVING = (
     "kv_memory_share", "kv_reuse", "chunked_context", "serving_image", "load_time_limit_s", "replicas_max",
+    "triton",
 )  # fmt: skip
 
 
@@ -71,6 +72,7 @@ def package(
         chunked_context=target.chunked_context and paged,
         load_time_limit_s=target.load_time_limit_s,
         template_date=template_date,
+        models=target.triton,
     )
     if not paged and (target.kv_reuse or target.chunked_context):
         runner.reporter.note("KV reuse and chunked context are off: the engine has no paged context FMHA")

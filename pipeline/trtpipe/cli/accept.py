@@ -47,13 +47,13 @@ def accept(
 
     Example: trtpipe accept --target engines/a100x8.yaml --model /models/qwen --checkpoint /models/awq-tp8
     """
+    from trtpipe.chain import released
     from trtpipe.chain.acceptance import host
     from trtpipe.chain.acceptance.measures import LoadSettings
     from trtpipe.chain.acceptance.run import Acceptance, Site
     from trtpipe.chain.acceptance.steps import NAMES
     from trtpipe.cli import accept_text
     from trtpipe.core.runner import Runner
-    from trtpipe.triton_repo.server import Addresses
 
     if target is not None:
         target = target.absolute()
@@ -61,8 +61,7 @@ def accept(
     checkpoint = checkpoint.absolute()
     foretold = foretold_of(options, target, model, checkpoint, profile)
     space = options.workspace()
-    serving = space.config.serving
-    addresses = Addresses(serving.host, serving.http_port, serving.grpc_port, serving.metrics_port)
+    addresses = released.addresses_of(space)
     devices = host.require(foretold.planned, checkpoint, addresses)
     if options.dry_run:
         measured = [name for name in NAMES if name != "drift"]

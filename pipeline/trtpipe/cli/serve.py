@@ -14,6 +14,11 @@ from trtpipe.errors import UsageFault
 if TYPE_CHECKING:
     from trtpipe.triton_repo.server import Server
 
+OPEN = (
+    "Triton answers everybody who reaches {host}: it asks for no API key and its metrics are open too (serving.host); "
+    "127.0.0.1 leaves the way in to the front"
+)
+
 
 @click.command(short_help="Serve the current release with Triton.")
 @click.option("--front-port", type=click.IntRange(1, 65535), help="Port of the OpenAI-compatible front.")
@@ -37,11 +42,14 @@ def serve(options: Options, front_port: int | None, *, no_front: bool) -> None:
     from trtpipe.triton_repo import server
 
     space = options.workspace()
+    serving = space.config.serving
+    if not fronted.is_local(serving.host):
+        with options.console() as console:
+            console.note(OPEN.format(host=serving.host))
     store = Store(space.root)
     release = require_current(store)
     servable.require(release)
-    serving = space.config.serving
-    addresses = server.Addresses(serving.host, serving.http_port, serving.grpc_port, serving.metrics_port)
+    addresses = released.addresses_of(space)
     port = front_port or serving.front_port
     if not no_front:
         if port in addresses.by_purpose.values():

@@ -19,7 +19,7 @@ from trtpipe.core import ports
 from trtpipe.core.process import stop as kill_group
 from trtpipe.core.process import tail
 from trtpipe.errors import ConfigError, ToolFailed
-from trtpipe.triton_repo import client, installation, pbtxt, triton_log
+from trtpipe.triton_repo import client, control, installation, pbtxt, triton_log
 
 # Requests in flight may end within this time after a stop; Triton then cuts them off.
 EXIT_TIMEOUT_S = 20
@@ -158,6 +158,7 @@ def _program(triton: installation.Installation, folder: Path, addresses: Address
         f"--cache-directory={triton.caches}",
         "--model-control-mode=explicit",
         "--load-model=*",
+        *control.close(folder),
         "--disable-auto-complete-config",
         f"--exit-timeout-secs={EXIT_TIMEOUT_S}",
         *addresses.options(),
