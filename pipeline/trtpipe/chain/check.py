@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtpipe.chain import released, servable
+from trtpipe.chain import released
 from trtpipe.chain.scoring import SCORES, SERVED_SCORES
 from trtpipe.config.policy import DriftPolicy
 from trtpipe.core import environment, scores
@@ -69,7 +69,7 @@ def _segments(prompts: Artifact) -> dict[str, str]:
 
 
 def _engine_facts(release: Artifact) -> verdict.EngineFacts:
-    if servable.is_tensorrt_llm(release.path / "engine"):
+    if released.is_tensorrt_llm(release.path / "engine"):
         return _tensorrt_llm_facts(release.path / "engine")
     engine = json.loads((release.path / "engine" / "engine.json").read_text("utf-8"))
     kv_dtype = engine["resolved"]["kv_dtype"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from trtpipe.chain.scoring import SCORES, SERVED_SCORES
+from trtpipe.chain.scoring import SCORES, SERVED_ROWS, SERVED_SCORES
 from trtpipe.core import artifacts, digest, model_folder
 from trtpipe.core.runner import Making, Stage
 from trtpipe.engines.scoring import scripted
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from trtpipe.engines.scoring.scripted import Place
 
 HELD_OUT = "heldout.jsonl"
-ANSWERS = "answers.jsonl"
 
 
 class Baseline(BaseModel):
@@ -74,15 +73,15 @@ def release_stage(
 
     def make(making: Making) -> None:
         artifacts.verify(release)
-        rows = making.log.parent / ANSWERS
-        rows.write_text("".join(json.dumps(row) + "\n" for row in answers), encoding="utf-8")
+        lines = "".join(json.dumps(row) + "\n" for row in answers)
+        (making.folder / SERVED_ROWS).write_text(lines, encoding="utf-8")
         heldout, scores = prompts.path / HELD_OUT, baseline.path / SCORES
         job = {
             "engine": str(engine),
             **parameters.model_dump(),
             "tasks": [
                 {"rows": str(heldout), "baseline": str(scores), "output": SCORES},
-                {"rows": str(rows), "baseline": None, "output": SERVED_SCORES},
+                {"rows": SERVED_ROWS, "baseline": None, "output": SERVED_SCORES},
             ],
         }
         read = [engine, prompts.path, baseline.path]

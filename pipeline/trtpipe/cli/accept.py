@@ -42,7 +42,7 @@ def accept(
     compared with the plan's, known questions are asked for their ids, and a short closed loop is run: time to the first
     token, time per token, tokens per second. What this machine lacks is said first and at once (exit code 4).
     --dry-run says only that. A step that fails does not keep the others from being measured. The loop's prompts are
-    made of filler words; the document holds none of yours.
+    made of filler words; the document holds none of yours, and of the held-out ones counts and names of segments.
 
     Then the server ends, and drift is measured on the config's held-out prompts: the unquantized model is run by
     transformers on the same GPUs, the engine by TensorRT-LLM's executor, which is made to take each prompt's own tokens

@@ -35,7 +35,7 @@ def text(document: dict[str, Any], file: Path) -> str:
 
 def _figures(name: str, step: dict[str, Any]) -> Iterator[str]:
     if name in SAYS and step.keys() - {"state", "seconds", "why", "errors"}:
-        yield SAYS[name](step)
+        yield from SAYS[name](step).splitlines()
 
 
 def _whys(step: dict[str, Any]) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _drift(step: dict[str, Any]) -> str:
     baseline, agreement = step["baseline"], step["served"]["agreement"]
     findings = (*step["overall"].values(), agreement | {"metric": f"served {agreement['metric']}"})
     verdict = f"{step['verdict']}, against {baseline['runs_with']} in {baseline['dtype']}"
-    return "; ".join([verdict, *map(_finding, findings)])
+    return "\n".join([verdict, *map(_finding, findings)])
 
 
 def _finding(found: dict[str, Any]) -> str:

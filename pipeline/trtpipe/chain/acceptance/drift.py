@@ -35,7 +35,11 @@ COMPARED = ("overall", "segments", "reasons", "policy", "intervals")
 
 
 def why_not(planned: Planned, baseline: Path) -> str | None:
-    """Return why drift can't be measured; None where it can. ``baseline``: the folder of the unquantized model."""
+    """Return why drift can't be measured; None where it can. ``baseline``: the folder of the unquantized model.
+
+    Raises ConfigError where that is no model's folder.
+    """
+    model_folder.config_of(baseline)
     if quantization_of(baseline):
         return f"{baseline} is quantized already: give the model that it was made of with --baseline"
     if not any(baseline.glob(model_folder.WEIGHTS)):

@@ -70,7 +70,8 @@ class Acceptance:
             write_json(self.site.out, self.document())
 
     def _run(self) -> None:
-        no_drift, made = self.site.no_drift, list[Artifact]()
+        no_drift = self.site.no_drift
+        made: list[Artifact] = []
         if no_drift is not None:
             why = f"{no_drift}; without a verdict `promote` refuses the release"
             self.site.runner.reporter.note(f"drift is not measured: {why}")

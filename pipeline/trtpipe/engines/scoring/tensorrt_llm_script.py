@@ -15,7 +15,7 @@ the executor's names, in cpp/tensorrt_llm/nanobind/executor/{executor,executorCo
 upstream's own LLM API (tensorrt_llm/executor/worker.py) runs engines with the same two settings.
 
 The job: engine, vocabulary, kv_memory_share, chunked_context, and tasks of {rows (JSONL), baseline (npz or null),
-output}. Outputs and figures.json go into the folder OUT.
+output}. Outputs and figures.json go into the folder OUT, where rows may lie too.
 """
 
 from __future__ import annotations
@@ -82,6 +82,8 @@ class Forcing:
         parts.append(positions.of(real, observed, top_ids))
         logits.fill_(float("-inf"))
         logits[..., row.ids[place]] = 0.0
+        if len(parts) == row.tokens:  # the KV cache leaves little of the GPU's memory
+            self.parts[index] = [Part(*(column.cpu() for column in part)) for part in parts]
 
     def whole(self) -> bool:
         """Whether this rank was called at all. Ends the script where it was not called for every position."""
@@ -96,7 +98,7 @@ class Forcing:
 
 def main(job: dict[str, Any], out: Path) -> None:
     tasks = job["tasks"]
-    rows_of = [positions.rows_of(Path(task["rows"])) for task in tasks]
+    rows_of = [positions.rows_of(out / task["rows"]) for task in tasks]
     rows, wanted = [row for rows in rows_of for row in rows], []
     for task, own in zip(tasks, rows_of, strict=True):
         wanted += positions.wanted_of(Path(task["baseline"]) if task["baseline"] else None, own)
