@@ -12,7 +12,8 @@ Unlike upstream, the padding holds the highest logits, though it is never chosen
 order that is not theirs.
 
 Environment: STANDIN_MODEL (the Hugging Face model's folder), and what goes wrong: STANDIN_DAMAGE (of the logits, the
-standard deviation), STANDIN_FORGETS (the step in which a request's token is not the forced one).
+standard deviation), STANDIN_FORGETS (the step in which a request's token is not the forced one), STANDIN_HOLDER (a
+port: what listens there holds the GPUs' memory).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import socket
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import count
@@ -94,6 +96,10 @@ class Response:
 
 class Executor:
     def __init__(self, model_path: Path, model_type: ModelType, executor_config: ExecutorConfig) -> None:
+        if "STANDIN_HOLDER" in os.environ:
+            with socket.socket() as holder:
+                if holder.connect_ex(("127.0.0.1", int(os.environ["STANDIN_HOLDER"]))) == 0:
+                    raise RuntimeError("CUDA out of memory")
         config = json.loads((model_path / "config.json").read_text())
         mapping = config["pretrained_config"]["mapping"]
         if mapping["tp_size"] * mapping["pp_size"] != SIZE or not (model_path / f"rank{RANK}.engine").is_file():

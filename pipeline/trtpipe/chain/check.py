@@ -50,7 +50,7 @@ def stage(
     return Stage(
         name="check-drift",
         kind="verdict",
-        revision=3,
+        revision=4,
         inputs={
             "release": release.digest,
             "baseline": baseline.digest,

@@ -15,7 +15,7 @@ from exports import canonical
 import talker
 from calibration.tiny import END, write_log
 from standins import tritonserver
-from trtllm_builds import Site
+from trtllm_builds import TARGET, Site
 from trtpipe.chain.acceptance.steps import NAMES
 from trtpipe.chain.served import free_addresses
 from trtpipe.cli import trtpipe
@@ -25,8 +25,9 @@ from trtpipe.errors import ConfigError, GateRejected, TrtpipeError
 if TYPE_CHECKING:
     from click.testing import Result
 
-PROMPTS = {"files": ["log.jsonl"], "allow_short": True, "general_share": 0.0, "calibration_prompts": 20}
-POLICY = ("heldout_prompts_min=10", "heldout_prompts_per_segment_min=5", "served_prompts=6", "bootstrap_resamples=200")
+PROMPTS = {"files": ["log.jsonl"], "allow_short": True, "general_share": 0.0, "calibration_prompts": 20,
+           "heldout_prompts_per_segment": 12}  # fmt: skip
+POLICY = ("heldout_prompts_min=10", "heldout_prompts_per_segment_min=5", "served_prompts=4", "bootstrap_resamples=200")
 SHAPE = {
     name: canonical.CONFIG[name]
     for name in ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
@@ -37,10 +38,10 @@ SHAPE = {
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """A workspace with the unquantized model, whose engine is built, so that the tests reuse it."""
-    site = Site(tmp_path_factory.mktemp("drift") / "site")
+    site = Site(tmp_path_factory.mktemp("drift") / "site", target=TARGET | {"tensor_parallel": 2})
     talker.save(site.folder / "original", site.model, **SHAPE, vocab_size=END + 1, eos_token_id=END)
     write_log(site.folder, [
-        {"prompt": f"{number} parcels {number * 37 % 101} late", "response": f"Sorry, {number * 53 % 97} are found"}
+        {"prompt": f"{number} parcels {number * 37 % 101} late", "response": f"Sorry, {number * 53 % 97}"}
         for number in range(60)
     ])  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
@@ -56,10 +57,11 @@ def site(made: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setenv("PATH", programs, prepend=os.pathsep)
     monkeypatch.setenv("STANDIN_MODEL", str(copy.folder / "original"))
     monkeypatch.setenv("STANDIN_SENTENCE", talker.SENTENCE)
-    monkeypatch.setenv("STANDIN_KV_BLOCKS", "6000000")
+    monkeypatch.setenv("STANDIN_KV_BLOCKS", "10000000")
     monkeypatch.chdir(tmp_path)
     free = free_addresses()
     ports = {"http_port": free.http_port, "grpc_port": free.grpc_port, "metrics_port": free.metrics_port}
+    monkeypatch.setenv("STANDIN_HOLDER", str(free.http_port))
     copy.write_config(serving=ports, prompts=PROMPTS)
     return copy
 
@@ -96,14 +98,20 @@ def test_an_engine_like_the_model_passes_and_may_be_promoted_and_a_damaged_one_i
     assert drift["overall"]["perplexity_ratio"]["value"] == pytest.approx(1.0, abs=1e-4)
     counts = {(one["prompts"], one["tokens"]) for one in drift["overall"].values()}
     assert counts == {(steps["prompts"]["heldout_prompts"], steps["prompts"]["scored_tokens"])}
-    assert (drift["served"]["agreement"]["value"], drift["served"]["agreement"]["prompts"]) == (1.0, 6)
+    assert (drift["served"]["agreement"]["value"], drift["served"]["agreement"]["prompts"]) == (1.0, 4)
     assert drift["baseline"]["runs_with"].startswith("Hugging Face transformers ")
     assert (drift["baseline"]["dtype"], drift["baseline"]["places"]) == ("float32", {"cpu": 1})
+    verdict = json.loads((Path(drift["path"]) / "verdict.json").read_text())
+    assert verdict["engine"] == {
+        "name": "tensorrt-llm", "version": "1.2.1", "kv_dtype": "fp8_e4m3", "cpu_flags": [],
+        "kv_scale_source": "the checkpoint's, per layer, one for K and V", "gpus": ["NVIDIA A100-SXM4-80GB"] * 2,
+    }  # fmt: skip
+    assert "2 x NVIDIA A100-SXM4-80GB" in " ".join((Path(drift["path"]) / "verdict.txt").read_text().split())
     assert "Sorry" not in json.dumps(document)
     screen = " ".join(result.stdout.split())
     assert "drift done" in screen
     assert "pass, against Hugging Face transformers" in screen
-    assert "served top1_agreement 1 [1, 1], min 0.9: pass (6 prompts, 288 tokens)" in screen
+    assert "served top1_agreement 1 [1, 1], min 0.9: pass (4 prompts, 192 tokens)" in screen
 
     words = ["promote", "-c", str(site.config_file), "-q"]
     promoted = CliRunner().invoke(trtpipe, words, prog_name="trtpipe")
