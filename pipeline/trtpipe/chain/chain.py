@@ -173,7 +173,7 @@ def _local(target: VllmTarget | TensorrtLlmTarget) -> VllmTarget:
         raise EnvironmentUnfit(
             "this step works on the local engine only, and the target is of kind tensorrt-llm",
             where="kind of the target file",
-            fix="use engines/local.yaml here; a TensorRT-LLM engine: `trtpipe build-engine --dry-run` prints its lines, "
-            "`trtpipe accept` builds it and measures its drift",
+            fix="use engines/local.yaml here; a TensorRT-LLM engine: `trtpipe build-engine --dry-run` prints its "
+            "lines, `trtpipe accept` builds it and measures its drift",
         )
     return target
