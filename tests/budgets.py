@@ -17,6 +17,7 @@ ROOM = 3
 USUAL_S = 5.0
 BUDGETS_S = {
     "tests/chain/test_foresight.py": 20.0,
+    "tests/chain/acceptance/test_drift.py": 40.0,
     "tests/chain/acceptance/test_run.py": 40.0,
     "tests/chain/test_leading.py": 15.0,
     "tests/chain/test_released.py": 20.0,
@@ -48,6 +49,8 @@ BUDGETS_S = {
     "tests/e2e/test_serving.py": 200.0,
     "tests/e2e/test_stop.py": 120.0,
     "tests/e2e/test_unhealthy.py": 90.0,
+    "tests/engines/scoring/test_huggingface_script.py": 15.0,
+    "tests/engines/scoring/test_scripted.py": 30.0,
     "tests/engines/test_vllm_arguments.py": 20.0,
     "tests/engines/trtllm/build/test_grammar.py": 15.0,
     "tests/engines/trtllm/launch/test_main.py": 30.0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trtpipe.chain import servable
+from trtpipe.chain import released, servable
 from trtpipe.core import artifacts, model_folder
 from trtpipe.engines.trtllm.built import lock
 from trtpipe.engines.trtllm.launch import release_files, serving
@@ -33,7 +33,7 @@ SERVING = (
 
 def newest_engine(store: Store) -> Path:
     """Return the newest TensorRT-LLM engine of the workspace. Raises ConfigError where there is none."""
-    engines = [engine.path for engine in store.all("engine") if servable.is_tensorrt_llm(engine.path)]
+    engines = [engine.path for engine in store.all("engine") if released.is_tensorrt_llm(engine.path)]
     if not engines:
         raise ConfigError(
             "there is no TensorRT-LLM engine yet", where=str(store.root), fix="trtpipe build-engine --target FILE"
