@@ -37,6 +37,7 @@ BUDGETS_S = {
     "tests/e2e/test_front.py": 120.0,
     "tests/e2e/test_mixed.py": 60.0,
     "tests/e2e/test_guided.py": 60.0,
+    "tests/e2e/test_ipv6.py": 60.0,
     "tests/e2e/test_metrics.py": 15.0,
     "tests/e2e/test_routes.py": 200.0,
     "tests/e2e/test_serving.py": 200.0,

@@ -31,7 +31,7 @@ ROUTES = list(product(exchange.MODELS, ("http", "grpc")))
 
 def url(running: Server, scheme: str) -> str:
     addresses = running.addresses
-    return addresses.http_url if scheme == "http" else f"grpc://{addresses.host}:{addresses.grpc_port}"
+    return addresses.http_url if scheme == "http" else addresses.grpc_url
 
 
 def guided(guide_type: str, guide: str) -> dict[str, Any]:

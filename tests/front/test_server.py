@@ -105,6 +105,7 @@ def test_a_port_in_use_is_said_in_words() -> None:
         server.bind("127.0.0.1", taken.getsockname()[1])
 
 
-def test_a_bound_port_accepts_nobody_before_the_start() -> None:
-    with server.bind("127.0.0.1", 0) as taken, pytest.raises(ConnectionRefusedError):
-        socket.create_connection(taken.getsockname())
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_bound_port_accepts_nobody_before_the_start(host: str) -> None:
+    with server.bind(host, 0) as taken, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(taken.getsockname()[:2])

@@ -58,7 +58,8 @@ def running(
     home = server.working_folder(state, addresses)
     server.assemble(home, release, BESIDE)
     repository, prefix = home / "model_repository", server.shm_prefix_of(addresses)
-    words = line.leader(engine.world_size, repository, ports, shm_prefix=prefix, program=program, host=addresses.host)
+    listening = addresses.host_options()
+    words = line.leader(engine.world_size, repository, ports, shm_prefix=prefix, program=program, listening=listening)
     started = Program(words, dict(os.environ), home, repository / line.ENGINE_MODEL, prefix)
     with ExitStack() as stack:
         try:

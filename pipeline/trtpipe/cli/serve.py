@@ -29,7 +29,7 @@ def serve(options: Options, front_port: int | None, *, no_front: bool) -> None:
     Example: trtpipe serve --front-port 9001
     """
     from trtpipe.chain import fronted, released, servable
-    from trtpipe.core import ports
+    from trtpipe.core import hosts, ports
     from trtpipe.core.store import Store
     from trtpipe.front import app
     from trtpipe.front import server as front
@@ -63,7 +63,7 @@ def serve(options: Options, front_port: int | None, *, no_front: bool) -> None:
                     taken,
                     drain_s=served.limits.drain_s,
                     log=front_log,
-                    on_ready=lambda: say_ready(f"http://{serving.front_host}:{port}/v1"),
+                    on_ready=lambda: say_ready(hosts.url("http", serving.front_host, port) + "/v1"),
                     has_ended=lambda: running.supervisor.poll() is not None,
                 )
             server.wait(running)
@@ -76,5 +76,5 @@ def _say_ready(options: Options, release: str, running: Server, front_url: str |
     options.result(
         document,
         f"release {release} is ready after {running.seconds_to_ready:.0f} s: {front}{addresses.http_url} (HTTP),"
-        f" {addresses.host}:{addresses.grpc_port} (gRPC), {addresses.metrics_url}; Ctrl-C ends it",
+        f" {addresses.grpc_url} (gRPC), {addresses.metrics_url}; Ctrl-C ends it",
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from trtpipe.core import hosts
 from trtpipe.errors import EnvironmentUnfit
 
 if TYPE_CHECKING:
@@ -27,19 +28,14 @@ LOGGERS = {"trtpipe.front": logging.INFO, "uvicorn.error": logging.WARNING}
 
 def bind(host: str, port: int) -> socket.socket:
     """Take the port without listening yet. Raises EnvironmentUnfit where that is impossible."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    taken = socket.socket(family, socket.SOCK_STREAM)
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        taken.bind((host, port))
+        return hosts.listener(host, port)
     except OSError as fault:
-        taken.close()
         raise EnvironmentUnfit(
             f"the front can't listen on {host}:{port}: {fault.strerror}",
             where="serving.front_port",
             fix="choose another address or port",
         ) from None
-    return taken
 
 
 def run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import httpx
 
-from trtpipe.core import ports
+from trtpipe.core import hosts, ports
 from trtpipe.core.process import stop as kill_group
 from trtpipe.core.process import tail
 from trtpipe.errors import ConfigError, ToolFailed
@@ -39,20 +40,32 @@ class Addresses:
 
     @property
     def http_url(self) -> str:
-        return f"http://{self.host}:{self.http_port}"
+        return hosts.url("http", self.host, self.http_port)
+
+    @property
+    def grpc_url(self) -> str:
+        return hosts.url("grpc", self.host, self.grpc_port)
 
     @property
     def metrics_url(self) -> str:
-        return f"http://{self.host}:{self.metrics_port}/metrics"
+        return hosts.url("http", self.host, self.metrics_port) + "/metrics"
 
     @property
     def by_purpose(self) -> dict[str, int]:
         return {"http": self.http_port, "grpc": self.grpc_port, "metrics": self.metrics_port}
 
+    def host_options(self) -> list[str]:
+        """Return what tells Triton to listen there: it takes numbers only, and those of IPv6 in two spellings.
+
+        libevhtp, which serves HTTP and metrics, wants a prefix; gRPC wants brackets. Anything else makes HTTP listen
+        nowhere, without an error.
+        """
+        family, number = hosts.resolve(self.host)
+        in_http, in_grpc = (f"ipv6:{number}", f"[{number}]") if family == socket.AF_INET6 else (number, number)
+        return [f"--http-address={in_http}", f"--grpc-address={in_grpc}", f"--metrics-address={in_http}"]
+
     def options(self) -> list[str]:
-        """Return what tells Triton to listen there."""
-        hosts = [f"--{purpose}-address={self.host}" for purpose in self.by_purpose]
-        return [*hosts, *(f"--{purpose}-port={port}" for purpose, port in self.by_purpose.items())]
+        return [*self.host_options(), *(f"--{purpose}-port={port}" for purpose, port in self.by_purpose.items())]
 
 
 @dataclass(frozen=True)
