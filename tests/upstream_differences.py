@@ -92,5 +92,6 @@ MISSING = {
 # The same for keys that ours has and the template has not.
 ADDED = {
     ("preprocessing", "parameter"): {"the day that the chat template sees": "template_date"},
+    ("tensorrt_llm_bls", "output"): {"else nobody could tell which tokens log probabilities are of": "log_prob_ids"},
     ("tensorrt_llm_bls", "parameter"): {"it cuts answers and finds stop words itself": "tokenizer_dir"},
 }

@@ -13,14 +13,17 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from trtpipe.core.token_bytes import TokenBytes
 from trtpipe.errors import TrtpipeError
 from trtpipe.front import sse
 from trtpipe.front.answer import ChatForm, CompletionForm, Finish, Form, Usage
-from trtpipe.front.bodies import ChatBody, CompletionBody, read
+from trtpipe.front.bodies import ChatBody, CompletionBody
 from trtpipe.front.errors import ApiError, from_fault
 from trtpipe.front.gate import Gate
 from trtpipe.front.leaving import CLOSED, ClientLeft, unless_left
 from trtpipe.front.question import Question, ask, check
+from trtpipe.front.read import read
+from trtpipe.front.said import Said, join
 from trtpipe.triton_repo.aio_client import AsyncClient
 
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ class Front:
 
     def __init__(self, served: Served) -> None:
         self._served = served
+        self._table = TokenBytes(served.tokenizer.tokenizer)
         self._client: AsyncClient
 
     @asynccontextmanager
@@ -97,14 +101,14 @@ class Front:
         form = kind(request.state.request_id, self._served.model, in_stream)
         request.state.facts.update(prompt_tokens=question.prompt_tokens, stream=bool(body.stream))
         usage = Usage(question.prompt_tokens)
-        texts = ask(question, self._client, usage, form.request_id, self._served.limits.request_s)
+        parts = ask(question, self._client, self._table, usage, form.request_id, self._served.limits.request_s)
         if body.stream:
-            # Waits for the first text, so that what is refused gets a status of its own.
-            first = await unless_left(request, anext(texts, None))
-            return sse.EventStream(self._events(request, question, form, usage, first, texts))
-        async with aclosing(texts):
-            text = "".join(await unless_left(request, _all(texts)))
-        return JSONResponse(form.whole(text, _end(request, question, usage), usage))
+            # Waits for the first part, so that what is refused gets a status of its own.
+            first = await unless_left(request, anext(parts, None))
+            return sse.EventStream(self._events(request, question, form, usage, first, parts))
+        async with aclosing(parts):
+            whole = join(await unless_left(request, _all(parts)))
+        return JSONResponse(form.whole(whole, _end(request, question, usage), usage))
 
     async def _events(
         self,
@@ -112,8 +116,8 @@ class Front:
         question: Question,
         form: Form,
         usage: Usage,
-        first: str | None,
-        rest: AsyncGenerator[str, None],
+        first: Said | None,
+        rest: AsyncGenerator[Said, None],
     ) -> AsyncGenerator[bytes, None]:
         async with aclosing(rest):
             for document in form.opening():
@@ -121,8 +125,8 @@ class Front:
             try:
                 if first is not None:
                     yield sse.event(form.piece(first))
-                async for text in rest:
-                    yield sse.event(form.piece(text))
+                async for part in rest:
+                    yield sse.event(form.piece(part))
             except TrtpipeError as fault:
                 request.state.facts["error"] = from_fault(fault).code
                 yield sse.event(from_fault(fault).document())
@@ -141,8 +145,8 @@ def _end(request: Request, question: Question, usage: Usage) -> Finish:
     return finish
 
 
-async def _all(texts: AsyncGenerator[str, None]) -> list[str]:
-    return [text async for text in texts]
+async def _all(parts: AsyncGenerator[Said, None]) -> list[Said]:
+    return [part async for part in parts]
 
 
 def build(served: Served) -> Gate:

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 from starlette.concurrency import run_in_threadpool
 
 from trtpipe.core.chat import ChatError, ChatTokenizer
+from trtpipe.front import said
 from trtpipe.front.bodies import ChatBody, CompletionBody, Generating
 from trtpipe.front.errors import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from trtpipe.core.token_bytes import TokenBytes
     from trtpipe.front.answer import Usage
+    from trtpipe.front.said import Said
     from trtpipe.front.settings import Served
     from trtpipe.triton_repo.aio_client import AsyncClient
     from trtpipe.triton_repo.exchange import Options, Prompt
@@ -80,9 +83,9 @@ def _answer_tokens(body: Generating, prompt_tokens: int, served: Served) -> int:
 
 
 async def ask(
-    question: Question, client: AsyncClient, usage: Usage, request_id: str, time_limit_s: float
-) -> AsyncGenerator[str, None]:
-    """Yield the texts of the answer, none of them empty, and keep ``usage`` true. Closing it cancels the request.
+    question: Question, client: AsyncClient, table: TokenBytes, usage: Usage, request_id: str, time_limit_s: float
+) -> AsyncGenerator[Said, None]:
+    """Yield the parts of the answer, none of them empty, and keep ``usage`` true. Closing it cancels the request.
 
     Always a stream: of a unary request over HTTP, Triton 2.51 does not notice that nobody waits any more.
     """
@@ -96,5 +99,5 @@ async def ask(
         async for piece in pieces:
             usage.completion_tokens += piece.new_tokens or 0
             usage.prompt_tokens = piece.prompt_tokens or usage.prompt_tokens
-            if piece.text:
-                yield piece.text
+            if part := said.read(piece, table):
+                yield part
