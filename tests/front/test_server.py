@@ -34,7 +34,7 @@ served = Served("tiny", 0, url, chat_tokenizer(folder / "model"), limits, None)
 taken = server.bind("127.0.0.1", 0)
 port = taken.getsockname()[1]
 server.run(app.build(served), taken, drain_s=drain_s, log=folder / "front.log",
-           on_ready=lambda: print(port, flush=True), has_ended=(folder / "ended").exists)
+           on_ready=lambda: print(port, flush=True), until=lambda: server.ended((folder / "ended").exists))
 """
 BODY = {"model": "tiny", "prompt": "x", "stream": True}
 

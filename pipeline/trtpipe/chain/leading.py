@@ -40,7 +40,14 @@ def problems(version: str) -> list[TrtpipeError]:
 
 @contextmanager
 def running(
-    release: Path, addresses: Addresses, *, state: Path, log: Path, time_limit_s: float, note: Callable[[str], None]
+    release: Path,
+    addresses: Addresses,
+    *,
+    state: Path,
+    log: Path,
+    time_limit_s: float,
+    note: Callable[[str], None],
+    is_unwanted: Callable[[], bool] = lambda: False,
 ) -> Iterator[Server]:
     """Serve a release within a ``with`` block, as ``server.running`` does. ``note`` gets warnings about the start.
 
@@ -63,7 +70,7 @@ def running(
     started = Program(words, dict(os.environ), home, repository / line.ENGINE_MODEL, prefix)
     with ExitStack() as stack:
         try:
-            serving = stack.enter_context(server.supervised(started, addresses, log, deadline))
+            serving = stack.enter_context(server.supervised(started, addresses, log, deadline, is_unwanted))
         except ToolFailed as fault:
             raise _told_by_rank(fault, engine.world_size, log) from None
         yield serving

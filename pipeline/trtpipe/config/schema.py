@@ -190,6 +190,11 @@ class Serving(Section):
         description="Address that the front binds; any other than this machine's needs an API key.",
     )
     front_port: int = Field(default=9000, ge=1, le=65535)
+    second_ports_up: int = Field(
+        default=10,
+        ge=1,
+        description="How much higher Triton's three ports are for every second release of `trtpipe serve --follow`.",
+    )
     front: Front = Front()
     ready_timeout_s: float = Field(default=180, gt=0, description="The server must be ready within this time.")
     triton_environment: str = Field(
@@ -201,6 +206,10 @@ class Serving(Section):
     def _ports_of_their_own(self) -> Serving:
         if len({self.http_port, self.grpc_port, self.metrics_port, self.front_port}) < 4:
             raise ValueError("http_port, grpc_port, metrics_port and front_port must differ")
+        first = {self.http_port, self.grpc_port, self.metrics_port}
+        second = {port + self.second_ports_up for port in first}
+        if second & {*first, self.front_port} or max(second) > 65535:
+            raise ValueError("second_ports_up leads to a port that is given already, or to none")
         return self
 
 

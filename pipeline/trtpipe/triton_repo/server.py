@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +54,10 @@ class Addresses:
     def by_purpose(self) -> dict[str, int]:
         return {"http": self.http_port, "grpc": self.grpc_port, "metrics": self.metrics_port}
 
+    def higher(self, by: int) -> Addresses:
+        """Return other ports on the same host."""
+        return Addresses(self.host, self.http_port + by, self.grpc_port + by, self.metrics_port + by)
+
     def host_options(self) -> list[str]:
         """Return what tells Triton to listen there: it takes numbers only, and those of IPv6 in two spellings.
 
@@ -91,12 +95,19 @@ class Server:
 
 @contextmanager
 def running(
-    release: Path, environment: Path, addresses: Addresses, *, state: Path, log: Path, ready_timeout_s: float
+    release: Path,
+    environment: Path,
+    addresses: Addresses,
+    *,
+    state: Path,
+    log: Path,
+    ready_timeout_s: float,
+    is_unwanted: Callable[[], bool] = lambda: False,
 ) -> Iterator[Server]:
     """Serve a release within a ``with`` block.
 
     ``environment``: the Python environment that holds Triton. ``state``: folder for what the server needs while it
-    runs. To be called from the main thread: the server ends when the thread that started it does.
+    runs. ``is_unwanted``: asked while it starts. The server ends when the thread that started it does.
     Raises EnvironmentUnfit (Triton, ports), ConfigError (the release), ToolFailed (not ready; the log's last lines).
     """
     started = time.monotonic()
@@ -106,17 +117,20 @@ def running(
     folder = working_folder(state, addresses)
     assemble(folder, release, ("engine",))
     triton.assemble_backends(folder / "backends")
-    with supervised(_program(triton, folder, addresses), addresses, log, started + ready_timeout_s) as server:
+    program, deadline = _program(triton, folder, addresses), started + ready_timeout_s
+    with supervised(program, addresses, log, deadline, is_unwanted) as server:
         yield server
 
 
 @contextmanager
-def supervised(program: Program, addresses: Addresses, log: Path, deadline: float) -> Iterator[Server]:
+def supervised(
+    program: Program, addresses: Addresses, log: Path, deadline: float, is_unwanted: Callable[[], bool]
+) -> Iterator[Server]:
     """Run a program until the block ends; within, it has answered. Raises ToolFailed where it was not ready in time."""
     started = time.monotonic()
     supervisor = _start(program, log)
     try:
-        _wait_until_ready(supervisor, addresses, log, deadline)
+        _wait_until_ready(supervisor, addresses, log, deadline, is_unwanted)
         yield Server(addresses, supervisor, log, time.monotonic() - started)
     finally:
         _stop(supervisor)
@@ -193,11 +207,19 @@ def _start(program: Program, log: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def _wait_until_ready(supervisor: subprocess.Popen[bytes], addresses: Addresses, log: Path, deadline: float) -> None:
+def _wait_until_ready(
+    supervisor: subprocess.Popen[bytes],
+    addresses: Addresses,
+    log: Path,
+    deadline: float,
+    is_unwanted: Callable[[], bool],
+) -> None:
     """Return once a request has been answered: a model that can't pass texts reports ready all the same."""
     while not is_ready(addresses.http_url):
         if supervisor.poll() is not None:
             raise ToolFailed(triton_log.why_ended(log), where=str(log), fix="see the log")
+        if is_unwanted():
+            raise ToolFailed("Triton was stopped while it started", where=str(log), fix="start it again")
         if time.monotonic() > deadline:
             raise ToolFailed(
                 f"Triton was not ready in time\n{tail(log)}",

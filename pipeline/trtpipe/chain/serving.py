@@ -1,0 +1,56 @@
+"""How a workspace serves its releases: where each listens, what the front is told of it, where it logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from trtpipe.chain import fronted, released
+from trtpipe.config.load import Workspace
+from trtpipe.core.artifacts import Artifact
+from trtpipe.core.store import Store
+from trtpipe.front.settings import Served
+from trtpipe.triton_repo.server import Addresses, Server
+
+
+@dataclass(frozen=True)
+class Serving:
+    """``api_key``: of the environment. ``note`` gets warnings about a start."""
+
+    space: Workspace
+    store: Store
+    api_key: str | None
+    note: Callable[[str], None]
+
+    @property
+    def addresses(self) -> Addresses:
+        serving = self.space.config.serving
+        return Addresses(serving.host, serving.http_port, serving.grpc_port, serving.metrics_port)
+
+    @property
+    def second(self) -> Addresses:
+        """Return where a release listens that is started beside another one."""
+        return self.addresses.higher(self.space.config.serving.second_ports_up)
+
+    def log(self, at: Addresses) -> Path:
+        return self.store.state / "logs" / ("serve.log" if at == self.addresses else "serve-second.log")
+
+    def served(self, release: Artifact, at: Addresses) -> Served:
+        """Return what the front is told. Raises as ``fronted.served`` does."""
+        return fronted.served(self.space, release, at.http_url, self.api_key)
+
+    def start(
+        self, release: Artifact, at: Addresses, is_unwanted: Callable[[], bool] = lambda: False
+    ) -> AbstractContextManager[Server]:
+        """Serve within a ``with`` block; see ``released.running``."""
+        return released.running(
+            self.space,
+            release,
+            at,
+            state=self.store.state,
+            log=self.log(at),
+            note=self.note,
+            is_unwanted=is_unwanted,
+        )
