@@ -31,7 +31,7 @@ class Held:
         self.release = release
         self.server: Future[Server] = Future()
         self._unwanted = threading.Event()
-        self._thread = threading.Thread(target=self._hold, args=(start, addresses))
+        self._thread = threading.Thread(target=self._hold, args=(start, addresses), daemon=True)
         self._thread.start()
 
     def end(self) -> None:
