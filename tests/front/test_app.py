@@ -160,3 +160,9 @@ def test_an_unknown_path_or_method_is_answered_in_the_same_shape(front: httpx.Cl
 def test_health(front: httpx.Client, start: Any) -> None:
     assert front.get("/health").status_code == 200
     assert start(triton_url="http://127.0.0.1:1").get("/health").status_code == 503
+
+
+@pytest.mark.parametrize("model", ["tensorrt_llm", "tensorrt_llm_bls"])
+def test_health_is_that_of_the_engine_too(front: httpx.Client, triton: StandIn, model: str) -> None:
+    triton.unloaded = {model}
+    assert front.get("/health").status_code == 503

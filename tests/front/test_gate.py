@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,18 @@ def test_more_than_fit_are_told_to_come_back(front: httpx.Client, triton: StandI
         statuses = list(pool.map(ask, range(6)))
     assert sorted(statuses) == [200] * 3 + [429] * 3
     assert chat(front).status_code == 200
+
+
+def test_health_takes_no_place_of_a_request(front: httpx.Client, triton: StandIn) -> None:
+    triton.say("a", "b")
+    triton.gap_s = 0.5
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(chat, front) for _ in range(3)]
+        while len(triton.bodies) < 3:
+            time.sleep(0.01)
+        healthy = front.get("/health").status_code
+        refused = chat(front).status_code
+    assert (healthy, refused, [one.result().status_code for one in asked]) == (200, 429, [200] * 3)
 
 
 def test_the_log_has_a_line_a_request_and_no_text(front: httpx.Client, triton: StandIn, tmp_path: Path) -> None:

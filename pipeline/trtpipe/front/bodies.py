@@ -15,6 +15,7 @@ from trtpipe.triton_repo.exchange import Options
 
 # OpenAI's default of /v1/completions.
 COMPLETION_TOKENS = 16
+INT32_MAX = 2**31 - 1  # the contract's type of every number of tokens
 STOPS_MAX = 4
 Stop = Annotated[str, Field(min_length=1)]
 
@@ -82,11 +83,11 @@ class Generating(_Body):
     stream_options: StreamOptions | None = None
     temperature: float | None = Field(None, ge=0, le=2)
     top_p: float | None = Field(None, ge=0, le=1)
-    top_k: int | None = Field(None, ge=0)
+    top_k: int | None = Field(None, ge=0, le=INT32_MAX)
     frequency_penalty: float | None = Field(None, ge=-2, le=2)
     presence_penalty: float | None = Field(None, ge=-2, le=2)
     repetition_penalty: float | None = Field(None, gt=0)
-    min_tokens: int | None = Field(None, ge=0)
+    min_tokens: int | None = Field(None, ge=0, le=INT32_MAX)
     seed: int | None = Field(None, ge=0, lt=2**64)
     stop: Stop | Annotated[list[Stop], Field(max_length=STOPS_MAX)] | None = None
     n: Literal[1] | None = None

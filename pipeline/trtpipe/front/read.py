@@ -16,13 +16,18 @@ Body = TypeVar("Body", bound=Generating)
 def read(kind: type[Body], content: bytes) -> Body:
     """Read a request's body. Raises ApiError with all problems; ``param`` is the first one's field."""
     try:
-        document = json.loads(content)
+        document = _without_nulls(json.loads(content))
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ApiError(400, r"the body holds half of a surrogate pair (\ud83d alone), which is no character") from None
     except ValueError as fault:
         raise ApiError(400, f"the body is no JSON: {fault}") from None
+    except RecursionError:
+        raise ApiError(400, "the body is nested too deeply") from None
     if not isinstance(document, dict):
         raise ApiError(400, "the body must be a JSON object")
     try:
-        return kind.model_validate(_without_nulls(document))
+        return kind.model_validate(document)
     except ValidationError as fault:
         problems: dict[str, str] = {}
         for error in fault.errors(include_url=False, include_input=False, include_context=False):
