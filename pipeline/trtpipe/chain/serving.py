@@ -11,8 +11,11 @@ from trtpipe.chain import fronted, released
 from trtpipe.config.load import Workspace
 from trtpipe.core.artifacts import Artifact
 from trtpipe.core.store import Store
+from trtpipe.errors import ConfigError
 from trtpipe.front.settings import Served
 from trtpipe.triton_repo.server import Addresses, Server
+
+PORT_MAX = 65535
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,16 @@ class Serving:
 
     @property
     def second(self) -> Addresses:
-        """Return where a release listens that is started beside another one."""
-        return self.addresses.higher(self.space.config.serving.second_ports_up)
+        """Return where a release listens that is started beside another one. Raises ConfigError."""
+        first, found = self.addresses, self.addresses.higher(self.space.config.serving.second_ports_up)
+        second = set(found.by_purpose.values())
+        if second & set(first.by_purpose.values()) or max(second) > PORT_MAX:
+            raise ConfigError(
+                f"the ports of every second release would be {', '.join(map(str, sorted(second)))}",
+                where="serving.second_ports_up",
+                fix=f"choose another number: none may be another port of Triton's, or above {PORT_MAX}",
+            )
+        return found
 
     def log(self, at: Addresses) -> Path:
         return self.store.state / "logs" / ("serve.log" if at == self.addresses else "serve-second.log")

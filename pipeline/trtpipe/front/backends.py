@@ -54,7 +54,7 @@ class Backends:
     async def go_over(self, served: Served, *, limit_s: float) -> int:
         """Let new requests go to another server, and wait until the one before has ended its own.
 
-        Returns how many of those have not ended after ``limit_s``; they break off when that server ends.
+        Returns how many of those have not ended after ``limit_s``; they are broken off.
         """
         before, self._now = self._now, Backend(served)
         self.served = served
