@@ -55,7 +55,14 @@ def addresses_of(space: Workspace) -> Addresses:
 
 
 def running(
-    space: Workspace, release: Artifact, addresses: Addresses, *, state: Path, log: Path, note: Callable[[str], None]
+    space: Workspace,
+    release: Artifact,
+    addresses: Addresses,
+    *,
+    state: Path,
+    log: Path,
+    note: Callable[[str], None],
+    is_unwanted: Callable[[], bool] = lambda: False,
 ) -> AbstractContextManager[Server]:
     """Serve a release within a ``with`` block. What keeps it from running here: ``servable.require``.
 
@@ -71,7 +78,10 @@ def running(
             state=state,
             log=log,
             ready_timeout_s=serving.ready_timeout_s,
+            is_unwanted=is_unwanted,
         )
     artifacts.verify(release)
     limit_s = release.record.parts.parameters.get("load_time_limit_s", serving.ready_timeout_s)
-    return leading.running(release.path, addresses, state=state, log=log, time_limit_s=limit_s, note=note)
+    return leading.running(
+        release.path, addresses, state=state, log=log, time_limit_s=limit_s, note=note, is_unwanted=is_unwanted
+    )
