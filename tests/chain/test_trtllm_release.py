@@ -86,10 +86,13 @@ def test_an_equal_package_is_reused_and_a_dry_run_makes_nothing(site: Site) -> N
 
 def test_what_the_target_says_of_serving_holds_without_a_new_build(site: Site) -> None:
     image = f"registry.example/triton@sha256:{'0' * 64}"
+    models = "preprocessing_instances=2 bls_instances={} queue_requests_max={} queue_delay_us=0"
     site.write(kv_memory_share=0.8, serving_image=image, load_time_limit_s=900.0, replicas_max=5)
+    site.write(triton={"queue_requests_max": 64, "bls_instances": 3})
     folder = site.folder / "triton_repo/releases" / done(site, "package")["release"]
     config = pbtxt.parse((folder / "model_repository/tensorrt_llm/config.pbtxt").read_text(), "config")
     assert config.parameters["kv_cache_free_gpu_mem_fraction"].string_value == "0.8"
+    assert config.dynamic_batching.default_queue_policy.max_queue_size == 64
     assert image in (folder / "launch/compose.yaml").read_text()
     assert "maxReplicas: 5" in (folder / "launch/kubernetes.yaml").read_text()
     assert artifacts.read(folder).record.parts.parameters["load_time_limit_s"] == 900
@@ -98,6 +101,7 @@ def test_what_the_target_says_of_serving_holds_without_a_new_build(site: Site) -
         f"serving_image: {image}, as the target says now; auto at the build",
         "load_time_limit_s: 900.0, as the target says now; 1800.0 at the build",
         "replicas_max: 5, as the target says now; 2 at the build",
+        f"triton: {models.format(3, 64)}, as the target says now; {models.format(1, 0)} at the build",
     ]
 
 

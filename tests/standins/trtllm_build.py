@@ -160,6 +160,9 @@ def install(folder: Path, grammar: Path, *, version: str = "1.2.1", builder: boo
     (site / "tensorrt_llm/__init__.py").write_text("print('[TensorRT-LLM] TensorRT-LLM version: a stand-in')\n")
     if builder:
         (site / "tensorrt_llm/builder.py").write_text("")
+    (site / "tensorrt_llm/bindings").mkdir()
+    (site / "tensorrt_llm/bindings/__init__.py").write_text("")
+    shutil.copyfile(Path(__file__).with_name("trtllm_executor.py"), site / "tensorrt_llm/bindings/executor.py")
     for name, number in (("tensorrt_llm", version), ("tensorrt", "10.14.1.48")):
         about = site / f"{name}-{number}.dist-info"
         about.mkdir()

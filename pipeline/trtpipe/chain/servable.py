@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from trtpipe.engines.trtllm.built.request import Request
 
 
-def is_tensorrt_llm(engine: Path) -> bool:
-    """True for an engine that ``build-engine`` made with TensorRT-LLM; the local one has an engine.json instead."""
-    return (engine / lock.LOCK).is_file()
-
-
 def require(release: Artifact, note: Callable[[str], None]) -> None:
     """Raise everything that keeps a release's engine from running on this machine; the local one runs anywhere.
 

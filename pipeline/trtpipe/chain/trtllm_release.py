@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trtpipe.chain import servable
+from trtpipe.chain import released, servable
 from trtpipe.core import artifacts, model_folder
 from trtpipe.engines.trtllm.built import lock
 from trtpipe.engines.trtllm.launch import release_files, serving
@@ -27,12 +27,13 @@ SAME = ("hidden_size", "num_hidden_layers", "num_attention_heads")
 # What a target says of serving alone: an engine built before it was changed is served as it says now.
 SERVING = (
     "kv_memory_share", "kv_reuse", "chunked_context", "serving_image", "load_time_limit_s", "replicas_max",
+    "triton",
 )  # fmt: skip
 
 
 def newest_engine(store: Store) -> Path:
     """Return the newest TensorRT-LLM engine of the workspace. Raises ConfigError where there is none."""
-    engines = [engine.path for engine in store.all("engine") if servable.is_tensorrt_llm(engine.path)]
+    engines = [engine.path for engine in store.all("engine") if released.is_tensorrt_llm(engine.path)]
     if not engines:
         raise ConfigError(
             "there is no TensorRT-LLM engine yet", where=str(store.root), fix="trtpipe build-engine --target FILE"
@@ -72,6 +73,7 @@ def package(
         chunked_context=target.chunked_context,
         load_time_limit_s=target.load_time_limit_s,
         template_date=template_date,
+        models=target.triton,
     )
     kept = lock.read(engine)
     notes = [*uncompared, *changed, *serving.notes(target, kept)]

@@ -16,6 +16,30 @@ SpeculativeMode = Literal[
 Count = Annotated[int, Field(ge=1)] | Literal["auto"]  # auto: the plan chooses, and says why
 
 
+class TritonModels(Section):
+    """The models around the engine.
+
+    Postprocessing has one process always: the pieces of a stream could overtake each other in several. The engine is
+    always decoupled: streams, the BLS model and the front need that.
+    """
+
+    preprocessing_instances: int = Field(default=2, ge=1, le=64, description="Processes that tokenize prompts.")
+    bls_instances: int = Field(
+        default=1, ge=1, le=64, description="Processes of tensorrt_llm_bls, each of which serves up to 256 requests."
+    )
+    queue_requests_max: int = Field(
+        default=0, ge=0, description="Most requests that wait for the engine; further ones are refused. 0: no limit."
+    )
+
+
+class BackendModels(TritonModels):
+    """The same before Triton's backend for TensorRT-LLM."""
+
+    queue_delay_us: int = Field(
+        default=0, ge=0, description="How long a request may wait for others, so that they begin in one step."
+    )
+
+
 class VllmTarget(Section):
     """The local engine: vLLM on this machine."""
 
@@ -34,6 +58,7 @@ class VllmTarget(Section):
         default="auto", description="OpenMP threads; auto: the cores this process may use."
     )
     load_time_limit_s: float = Field(default=300, gt=0, description="The engine must load and answer within this time.")
+    triton: TritonModels = Field(default=TritonModels(), description="The models around the engine.")
 
 
 class TensorrtLlmTarget(Section):
@@ -94,6 +119,7 @@ class TensorrtLlmTarget(Section):
     )
     load_time_limit_s: float = Field(default=1800, gt=0, description="A launched engine must answer within this time.")
     replicas_max: int = Field(default=2, ge=1, description="Most pods that Kubernetes may scale out to.")
+    triton: BackendModels = Field(default=BackendModels(), description="The models around the engine.")
 
 
 Target = Annotated[VllmTarget | TensorrtLlmTarget, Field(discriminator="kind")]

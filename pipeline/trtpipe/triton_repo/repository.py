@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tokenizers import Tokenizer
 
 from trtpipe import core
+from trtpipe.config.target import TritonModels
 from trtpipe.core import digest, token_bytes
 from trtpipe.core.artifacts import RECORD
 from trtpipe.core.runner import Making, Stage
@@ -37,14 +38,15 @@ MODELS = Path(__file__).parent / "models"
 CHAT = Path(core.__file__).parent / "chat.py"
 TOKEN_BYTES = Path(token_bytes.__file__)
 CONTRACT = Path(contract.__file__)
+REQUEST = (MODELS / "parameters.py", MODELS / "request_name.py")
 TEXT = (TOKEN_BYTES, MODELS / "detokenizer.py", MODELS / "answer.py")
 
 # The modules each model runs, beside its own folder under ``models``. They import each other by plain names.
 SHARED = {
-    "preprocessing": (CHAT, TOKEN_BYTES, MODELS / "parameters.py"),
-    "tensorrt_llm": (CHAT, *TEXT, Path(metric_families.__file__), MODELS / "parameters.py"),
+    "preprocessing": (CHAT, TOKEN_BYTES, *REQUEST),
+    "tensorrt_llm": (CHAT, *TEXT, Path(metric_families.__file__), *REQUEST),
     "postprocessing": (CHAT, TOKEN_BYTES),
-    "tensorrt_llm_bls": (CHAT, CONTRACT, *TEXT, MODELS / "parameters.py"),
+    "tensorrt_llm_bls": (CHAT, CONTRACT, *TEXT, *REQUEST),
 }
 VERSION = "1"
 # A release can be moved by copying its files; a folder without any would get lost on the way.
@@ -59,6 +61,10 @@ class Packaging(BaseModel):
 
     execution_environment: str = Field(description="Absolute path of the Python environment that holds vLLM.")
     template_date: str = Field(description="The day that the chat template sees, the one of calibration (ISO 8601).")
+    models: TritonModels = TritonModels()
+
+    def engine(self) -> configs.LocalEngine:
+        return configs.LocalEngine(self.execution_environment, self.template_date, self.models)
 
 
 def stage(engine: Path, engine_digest: str, packaging: Packaging) -> Stage:
@@ -91,7 +97,7 @@ def modules(model: str) -> list[Path]:
 def _make(making: Making, engine: Path, packaging: Packaging) -> None:
     require_decoder(engine / "tokenizer.json")
     link_engine(making, engine)
-    write_models(making, configs.build(configs.LocalEngine(packaging.execution_environment, packaging.template_date)))
+    write_models(making, configs.build(packaging.engine()))
 
 
 def write_models(making: Making, built: Mapping[str, ModelConfig]) -> None:

@@ -33,7 +33,7 @@ sys.exit(main())
 # What that imports. None of them needs more than the standard library.
 CARRIED = (
     "__init__.py", "errors.py",
-    *(f"core/{name}.py" for name in ("__init__", "ports", "process", "reproduction")),
+    *(f"core/{name}.py" for name in ("__init__", "hosts", "ports", "process", "reproduction")),
     "engines/__init__.py",
     *(f"engines/trtllm/{name}.py" for name in ("__init__", "findings")),
     *(f"engines/trtllm/build/{name}.py" for name in ("__init__", "gpu_query", "releases")),
