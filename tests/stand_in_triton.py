@@ -35,8 +35,8 @@ class StandIn:
         self.pieces = [event(text, **counts) for text in texts]
 
 
-def event(text: str, **counts: int) -> bytes:
-    return f"data: {json.dumps({'text_output': text, **counts}, ensure_ascii=False)}\n\n".encode()
+def event(text: str, **facts: Any) -> bytes:
+    return f"data: {json.dumps({'text_output': text, **facts}, ensure_ascii=False)}\n\n".encode()
 
 
 class _Server(ThreadingHTTPServer):

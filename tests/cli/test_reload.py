@@ -23,13 +23,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_server_of_the_workspace_is_told_to_load(folder: Path) -> None:
+@pytest.mark.parametrize("ports_up", [0, 10])
+def test_the_server_of_the_workspace_is_told_to_load(folder: Path, ports_up: int) -> None:
+    """Also on the ports that `serve --follow` uses for every second release."""
     with stand_in_triton() as triton:
-        port = triton.url.rsplit(":", 1)[1]
-        home = Store(folder).state / "triton" / port
+        port = int(triton.url.rsplit(":", 1)[1])
+        home = Store(folder).state / "triton" / str(port)
         home.mkdir(parents=True)
         control.close(home)
-        result = CliRunner().invoke(trtpipe, ["reload", "--json", "--set", f"serving.http_port={port}"])
+        result = CliRunner().invoke(trtpipe, ["reload", "--json", "--set", f"serving.http_port={port - ports_up}"])
 
     assert json.loads(result.stdout)["ok"], result.output
     assert triton.headers[0][control.HEADER] == control.key_of(home)

@@ -31,7 +31,7 @@ ROUTES = list(product(exchange.MODELS, ("http", "grpc"), (False, True)))
 
 def url(running: Server, scheme: str) -> str:
     addresses = running.addresses
-    return addresses.http_url if scheme == "http" else f"grpc://{addresses.host}:{addresses.grpc_port}"
+    return addresses.http_url if scheme == "http" else addresses.grpc_url
 
 
 def in_flight(metrics: Metrics) -> float:

@@ -53,6 +53,7 @@ def bls(monkeypatch, byte_level):
         # TensorRT-LLM tells those of all tokens so far with each response, the local engine the new ones.
         told = np.array([[ids if local else scored_ids]]) / -1000
         log_probs = {"output_log_probs": told, "cum_log_probs": np.array([[-7.0]])}
+        log_probs |= {"log_prob_ids": np.array([[ids]])} if local else {}
         return module.answer_of(ids) | (counts if counted else {}) | (log_probs if scored else {})
 
     def answer(chunks, sender, *, stream, counted=False, scored=False, local=False, **tensors):
@@ -133,7 +134,7 @@ def test_the_engine_is_asked_for_the_counts_that_the_client_wants():
 
 @pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_log_probability_of_each_token_is_told_once(bls, byte_level, stream, local):
+def test_each_token_is_told_once_with_its_log_probability(bls, byte_level, stream, local):
     """Also of tokens that are not shown: those of a stop word."""
     sender = Sender()
     tokens = byte_level.encode("a语.")
@@ -141,5 +142,6 @@ def test_the_log_probability_of_each_token_is_told_once(bls, byte_level, stream,
 
     told = [value for facts in sender.counts for value in facts["output_log_probs"][0][0]]
     assert told == [token / -1000 for token in tokens]
+    assert [token for facts in sender.counts for token in facts["log_prob_ids"][0][0]] == tokens
     assert {tuple(facts["cum_log_probs"][0]) for facts in sender.counts} == {(-7.0,)}
     assert len(sender.counts) == (3 if stream else 1)

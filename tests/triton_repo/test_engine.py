@@ -239,6 +239,7 @@ def test_log_probabilities_come_with_their_tokens_where_they_are_asked_for(engin
 
     assert [response["output_log_probs"] for response, _ in sent] == [[[[-0.5]]]] * 3
     assert [response["cum_log_probs"] for response, _ in sent] == [[[-0.5]], [[-1.0]], [[-1.5]]]
+    assert [response["log_prob_ids"] for response, _ in sent] == [response["output_ids"] for response, _ in sent]
     assert record.asked[0][0]["logprobs"] == 0
 
 

@@ -18,17 +18,17 @@ def reload(options: Options) -> None:
 
     Example: trtpipe reload
     """
-    from trtpipe.chain import released
+    from trtpipe.chain.serving import Serving
     from trtpipe.core.store import Store
     from trtpipe.triton_repo import control, server
 
     space = options.workspace()
-    addresses = released.addresses_of(space)
+    with options.console() as console:
+        serving = Serving(space, Store(space.root), None, console.note)
+    # With `serve --follow` the release may be on the second ports; of none the first are named.
+    folders = {each: server.working_folder(serving.store.state, each) for each in (serving.addresses, serving.second)}
+    addresses = next((each for each, folder in folders.items() if control.has_key(folder)), serving.addresses)
     started = time.monotonic()
-    control.reload(
-        addresses.http_url,
-        server.working_folder(Store(space.root).state, addresses),
-        time_limit_s=space.config.serving.ready_timeout_s,
-    )
+    control.reload(addresses.http_url, folders[addresses], time_limit_s=space.config.serving.ready_timeout_s)
     seconds = time.monotonic() - started
     options.result({"seconds": round(seconds, 1)}, f"the models are loaded again after {seconds:.0f} s")

@@ -76,7 +76,8 @@ class TensorrtLlmTarget(Section):
     )
     group_size: Literal[64, 128] = Field(default=128, description="Weights per scale of the 4-bit formats.")
     pad_intermediate: bool = Field(
-        default=False, description="Whether the MLP is widened with zeros where group size x TP does not divide it."
+        default=False,
+        description="Whether `trtpipe export` widens the MLP with zeros where group size x TP does not divide it.",
     )
     dtype: Literal["bfloat16", "float16"] = Field(default="bfloat16", description="Type of activations.")
     kv_dtype: TensorrtLlmKvDtype = Field(description="Type of the KV cache; model: the 16-bit type of `dtype`.")
@@ -88,7 +89,9 @@ class TensorrtLlmTarget(Section):
     chunked_context: bool = Field(
         description="Prefill long prompts in pieces between the steps of others; refused where the engine could not."
     )
-    speculative_mode: SpeculativeMode = Field(default="none", description="How tokens are guessed ahead.")
+    speculative_mode: SpeculativeMode = Field(
+        default="none", description="How tokens are guessed ahead; all but none are refused by the plan."
+    )
     draft_tokens_max: int = Field(default=0, ge=0, description="Most tokens guessed ahead in one step.")
     answer_tokens_max: int = Field(default=1024, ge=1, description="Longest answer that a client may ask for.")
     max_seq_len: Count = Field(default="auto", description="Longest prompt plus answer, in tokens.")

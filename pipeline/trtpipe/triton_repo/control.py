@@ -34,6 +34,11 @@ def close(folder: Path) -> list[str]:
     return [f"--http-restricted-api={closed}", f"--grpc-restricted-protocol={closed}"]
 
 
+def has_key(folder: Path) -> bool:
+    """True where a server runs out of ``folder``."""
+    return (folder / KEY_FILE).is_file()
+
+
 def key_of(folder: Path) -> str:
     """Return the key of the server that runs out of ``folder``. Raises EnvironmentUnfit where there is none."""
     try:

@@ -37,28 +37,34 @@ def check(folder: Path) -> Checked:
     repository = folder / "model_repository" if (folder / "model_repository").is_dir() else folder
     if not repository.is_dir():
         raise ConfigError("there is no such folder", where=str(folder), fix="give a model repository or a release")
-    problems: list[TrtpipeError] = []
+    found: list[TrtpipeError] = []
     sources: dict[str, Source] = {}
     others = {path.parent.name for path in repository.glob("*/config.pbtxt")} - MODELS.keys()
     for name in (*MODELS, *sorted(others)):
-        read, found = _model(repository / name)
-        problems += found
+        read, faults = _model(repository / name)
+        found += faults
         if read is not None:
             sources[name] = read
-    for name, read in sources.items():
-        if name in MODELS:
-            problems += config_check.tensors(read, MODELS[name])
-        problems += parameter_check.check(read)
+    found += problems(sources)
     engine = engine_check.folder(sources[ENGINE]) if ENGINE in sources else None
     if engine is not None:
-        problems += engine_check.check(sources[ENGINE], engine)
-    problems += [*_decoupled(sources), *_batches(sources), *_wiring(sources)]
-    raise_all(problems)
+        found += engine_check.check(sources[ENGINE], engine)
+    raise_all(found)
     return Checked(
         models=list(sources),
         unset={name: unset for name, read in sources.items() if (unset := parameter_check.left_unset(read))},
         engine=engine,
     )
+
+
+def problems(sources: Mapping[str, Source]) -> list[TrtpipeError]:
+    """Return what is wrong with configs, by model, each alone and all together."""
+    found: list[TrtpipeError] = []
+    for name, read in sources.items():
+        if name in MODELS:
+            found += config_check.tensors(read, MODELS[name])
+        found += parameter_check.check(read)
+    return [*found, *_decoupled(sources), *_batches(sources), *_wiring(sources)]
 
 
 def _model(folder: Path) -> tuple[Source | None, list[TrtpipeError]]:

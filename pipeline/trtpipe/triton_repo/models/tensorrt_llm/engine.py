@@ -193,7 +193,7 @@ class Engine:
             async for output in outputs:
                 new, log_probs = _new(output.outputs[0], generation.end_ids)
                 collected += answer.add(new)
-                facts.add(len(new), log_probs)
+                facts.add(new, log_probs)
                 if answer.stopped:
                     break
                 if generation.streaming and collected and not output.finished:
