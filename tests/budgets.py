@@ -64,6 +64,7 @@ BUDGETS_S = {
     "tests/test_wheel.py": 90.0,
     "tests/triton_repo/test_client_class.py": 10.0,
     "tests/triton_repo/test_detokenizer.py": 8.0,
+    "tests/triton_repo/test_golden.py": 20.0,
     "tests/triton_repo/test_supervisor.py": 14.0,
     "tests/triton_repo/test_text_torture.py": 60.0,
 }

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from exports import canonical
 
-from calibration.tiny import END, model_folder
+from calibration.tiny import END, model_folder, row
 from standins import trtllm_build as standin
+from trtpipe.calibration import golden, tokens
+from trtpipe.calibration.select import Candidate
 from trtpipe.chain import plan as planning
 from trtpipe.chain import trtllm_engine as chain
+from trtpipe.core.chat import ChatTokenizer
 from trtpipe.core.progress import Silent
 from trtpipe.core.runner import Runner
 from trtpipe.core.store import Store
@@ -46,6 +49,10 @@ def _models(model_type: str, reuse: bool) -> tuple[Path, Path]:
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(folder / "tokenizer" / name, folder / "model" / name)
     (folder / "checkpoint").mkdir()
+    rows = [row(f"question {number} of a secret", name=str(number)) for number in range(7)]
+    tokenizer = ChatTokenizer.load(folder / "model")
+    chosen = [Candidate(counted, "chat", 1.0) for counted in tokens.count(rows, tokenizer)]
+    golden.make(chosen, tokenizer, folder / "model", "2026-01-01").write(folder / "checkpoint")
     trtllm.plan(
         Checkpoint(folder / "model"), tensor_parallel=8, pipeline_parallel=1, dtype="bfloat16",
         kv_cache="model" if reuse else "fp8", pad_intermediate=False,

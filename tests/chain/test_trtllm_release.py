@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
+from calibration.tiny import TEMPLATE
 from core.stages import stage
 from standins import nvidia_smi
 from trtllm_builds import TARGET, Site
 from trtpipe.cli import trtpipe
-from trtpipe.core import artifacts, model_folder
+from trtpipe.core import artifacts, golden_ids, model_folder
 from trtpipe.core.chat import ChatTokenizer
 from trtpipe.core.progress import Silent
 from trtpipe.core.runner import Making, Runner
@@ -128,14 +129,37 @@ def test_an_engine_is_packaged_promoted_and_rolled_back(site: Site) -> None:
 
 def test_what_is_copied_of_a_model_is_all_that_its_tokenizer_reads(site: Site, tmp_path: Path) -> None:
     (site.model / "generation_config.json").write_text('{"eos_token_id": [7]}')
-    (site.model / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
+    (site.model / "chat_template.jinja").write_text(TEMPLATE + "{# its own file #}")
     release = done(site, "package")["release"]
     kept = site.folder / "triton_repo/releases" / release / "tokenizer"
     assert {path.name for path in kept.iterdir()} <= set(model_folder.TOKENIZER_FILES)
     ours, theirs = ChatTokenizer.load(kept), ChatTokenizer.load(site.model)
     assert (ours.eos_ids, ours.named_tokens) == (theirs.eos_ids, theirs.named_tokens)
     messages = [{"role": "user", "content": "x"}]
-    assert ours.render(messages) == theirs.render(messages) == "x"
+    assert ours.render(messages) == theirs.render(messages)
+    assert (kept / "chat_template.jinja").is_file()
+
+
+def test_golden_prompts_come_along_from_the_checkpoint_and_are_tried_as_preprocessing_loads(site: Site) -> None:
+    folder = site.folder / "triton_repo/releases" / done(site, "package")["release"]
+    config = pbtxt.parse((folder / "model_repository/preprocessing/config.pbtxt").read_text(), "config")
+    given = config.parameters["golden_prompts"].string_value
+    path = folder / "model_repository/preprocessing" / given
+    assert path.read_bytes() == (site.checkpoint / golden_ids.FILE).read_bytes()
+    assert artifacts.read(folder).record.figures["golden_prompts"] == 5
+    assert "secret" not in path.read_text()
+
+
+def test_a_tokenizer_of_other_ids_than_at_calibration_makes_no_release(site: Site) -> None:
+    settings = site.model / "tokenizer_config.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"add_bos_token": True}))
+    fault = refused(site, "package")
+    assert "golden prompt 1 of 5 (1 message(s), " in fault.what
+    assert "position 0 is 256 '<s>' instead of 258 '<turn>'" in fault.what
+    assert fault.what.endswith("Since calibration: tokenizer_config.json is another file")
+    assert fault.where == str(Path(str(fault.where)).parent / "tokenizer")
+    assert fault.fix == golden_ids.FIX
+    assert Store(site.folder).all("release") == []
 
 
 def test_an_equal_package_is_reused_and_a_dry_run_makes_nothing(site: Site) -> None:

@@ -42,6 +42,10 @@ def release(engine: Path, tmp_path: Path) -> artifacts.Artifact:
     return Runner(Store(tmp_path / "workspace"), Silent()).obtain(repository.stage(engine, "digest", PACKAGING))
 
 
+def test_without_golden_prompts_the_record_says_so(release):
+    assert any("the engine has no golden.json" in note for note in release.record.notes)
+
+
 def test_the_engine_is_linked_not_copied(release, engine):
     assert (release.path / "engine" / "sub" / "weights").samefile(engine / "sub" / "weights")
     assert not (release.path / "engine" / "record.json").exists()

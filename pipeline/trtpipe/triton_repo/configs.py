@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tritonclient.grpc import model_config_pb2 as mc
 
+from trtpipe.core import golden_ids
 from trtpipe.errors import TrtpipeError
 from trtpipe.triton_repo import contract, graph, upstream
 from trtpipe.triton_repo.contract import Model, Step, Tensor
@@ -32,10 +33,12 @@ class LocalEngine:
 
     ``environment``: absolute path of the Python environment that holds vLLM. ``template_date``: the day (ISO 8601)
     for a chat template that asks for it, so that served prompts are rendered as those of calibration were.
+    ``has_golden``: whether the engine's folder holds golden prompts, which preprocessing then tries as it loads.
     """
 
     environment: str
     template_date: str
+    has_golden: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class TensorrtLlmEngine:
 
     ``requests_max``: most requests of one step of the engine, which is also what Triton may hand over at once;
     ``queue_max``: most requests that wait for it, 0 for no limit; ``queue_delay_us``: how long Triton may wait for more
-    of them. ``template_date``: as for LocalEngine.
+    of them. ``template_date``, ``has_golden``: as for LocalEngine.
     """
 
     parameters: EngineParameters
@@ -52,6 +55,7 @@ class TensorrtLlmEngine:
     requests_max: int
     queue_max: int = 0
     queue_delay_us: int = 0
+    has_golden: bool = False
 
 
 def build(engine: LocalEngine | TensorrtLlmEngine) -> dict[str, mc.ModelConfig]:
@@ -66,8 +70,11 @@ def build(engine: LocalEngine | TensorrtLlmEngine) -> dict[str, mc.ModelConfig]:
         tokenizing = {"tokenizer_dir": engine.parameters.tokenizer_folder}
         serving = _tensorrt_llm(engine)
         ensemble = _ensemble(*_with_what_is_passed_on())
+    rendering = {"template_date": engine.template_date}
+    if engine.has_golden:
+        rendering["golden_prompts"] = f"{ENGINE_FOLDER}/{golden_ids.FILE}"
     configs = [
-        _python_model(preprocessing, PREPROCESSING_INSTANCES, tokenizing | {"template_date": engine.template_date}),
+        _python_model(preprocessing, PREPROCESSING_INSTANCES, tokenizing | rendering),
         serving,
         _python_model(contract.POSTPROCESSING, POSTPROCESSING_INSTANCES, tokenizing),
         ensemble,

@@ -22,8 +22,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from tokenizers import Tokenizer
 
 from trtpipe import core
-from trtpipe.core import digest, token_bytes
+from trtpipe.core import digest, golden_ids, token_bytes
 from trtpipe.core.artifacts import RECORD
+from trtpipe.core.chat import ChatTokenizer
 from trtpipe.core.runner import Making, Stage
 from trtpipe.errors import ConfigError
 from trtpipe.triton_repo import configs, contract, metric_families, monitoring, pbtxt
@@ -35,13 +36,14 @@ if TYPE_CHECKING:
 
 MODELS = Path(__file__).parent / "models"
 CHAT = Path(core.__file__).parent / "chat.py"
+GOLDEN = Path(golden_ids.__file__)
 TOKEN_BYTES = Path(token_bytes.__file__)
 CONTRACT = Path(contract.__file__)
 TEXT = (TOKEN_BYTES, MODELS / "detokenizer.py", MODELS / "answer.py")
 
 # The modules each model runs, beside its own folder under ``models``. They import each other by plain names.
 SHARED = {
-    "preprocessing": (CHAT, TOKEN_BYTES, MODELS / "parameters.py"),
+    "preprocessing": (CHAT, GOLDEN, TOKEN_BYTES, MODELS / "parameters.py"),
     "tensorrt_llm": (CHAT, *TEXT, Path(metric_families.__file__), MODELS / "parameters.py"),
     "postprocessing": (CHAT, TOKEN_BYTES),
     "tensorrt_llm_bls": (CHAT, CONTRACT, *TEXT, MODELS / "parameters.py"),
@@ -91,7 +93,9 @@ def modules(model: str) -> list[Path]:
 def _make(making: Making, engine: Path, packaging: Packaging) -> None:
     require_decoder(engine / "tokenizer.json")
     link_engine(making, engine)
-    write_models(making, configs.build(configs.LocalEngine(packaging.execution_environment, packaging.template_date)))
+    has_golden = try_golden(making, engine, engine, packaging.template_date)
+    local = configs.LocalEngine(packaging.execution_environment, packaging.template_date, has_golden)
+    write_models(making, configs.build(local))
 
 
 def write_models(making: Making, built: Mapping[str, ModelConfig]) -> None:
@@ -118,6 +122,29 @@ def require_decoder(tokenizer: Path) -> None:
         token_bytes.TokenBytes(Tokenizer.from_file(str(tokenizer)))
     except token_bytes.DecoderError as fault:
         raise ConfigError(str(fault), where=str(tokenizer), fix="take a model with a tokenizer of that kind") from None
+
+
+def try_golden(making: Making, engine: Path, tokenizer: Path, template_date: str) -> bool:
+    """Return whether the engine has golden prompts. Raises ConfigError where this tokenizer makes other ids of them."""
+    path = engine / golden_ids.FILE
+    if not path.is_file():
+        making.note(
+            f"the ids of served prompts are compared with none of calibration: the engine has no {golden_ids.FILE}. "
+            "`calibrate` writes it; copied into the checkpoint that is built, it comes along"
+        )
+        return False
+    reading = ChatTokenizer.load(tokenizer, date=template_date)
+    try:
+        known = golden_ids.Golden.read(path)
+        known.require(
+            lambda prompt: reading.encode_chat(prompt.messages),
+            reading.tokenizer.id_to_token,
+            golden_ids.Surroundings.here(tokenizer, template_date),
+        )
+    except golden_ids.GoldenError as fault:
+        raise ConfigError(str(fault), where=str(tokenizer), fix=golden_ids.FIX) from None
+    making.figures |= {"golden_prompts": len(known.prompts)}
+    return True
 
 
 def link_engine(making: Making, engine: Path) -> None:

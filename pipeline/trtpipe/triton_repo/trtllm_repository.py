@@ -46,7 +46,7 @@ class Packaging(BaseModel):
     load_time_limit_s: float = Field(description="A launched engine must answer within this time.")
     template_date: str = Field(description="The day that the chat template sees (ISO 8601).")
 
-    def engine(self) -> configs.TensorrtLlmEngine:
+    def engine(self, *, has_golden: bool) -> configs.TensorrtLlmEngine:
         parameters = EngineParameters(
             engine_folder=configs.ENGINE_FOLDER,
             tokenizer_folder=TOKENIZER_FOLDER,
@@ -57,7 +57,7 @@ class Packaging(BaseModel):
             chunked_context=self.chunked_context,
             scheduler_policy=self.scheduler_policy,
         )
-        return configs.TensorrtLlmEngine(parameters, self.template_date, self.requests_max)
+        return configs.TensorrtLlmEngine(parameters, self.template_date, self.requests_max, has_golden=has_golden)
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,9 @@ def _make(making: Making, engine: Path, files: list[Path], launch: Launch, packa
     for path in files:
         shutil.copyfile(path, tokenizer / path.name)
     _require_tokenizer(tokenizer, files[0].parent, packaging.template_date)
+    has_golden = repository.try_golden(making, engine, tokenizer, packaging.template_date)
     repository.link_engine(making, engine)
-    repository.write_models(making, configs.build(packaging.engine()))
+    repository.write_models(making, configs.build(packaging.engine(has_golden=has_golden)))
     repository_check.check(making.folder)
     for name, text in launch.files.items():
         path = making.folder / LAUNCH / name

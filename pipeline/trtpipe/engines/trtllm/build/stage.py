@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from trtpipe.core import reproduction
+from trtpipe.core import golden_ids, reproduction
 from trtpipe.core.process import tail
 from trtpipe.core.runner import Making, Stage
 from trtpipe.core.tool import run_tool
@@ -79,6 +79,7 @@ def _make(making: Making, checkpoint: Path, asked: Request, place: Place) -> Non
     ending = _run(making, checkpoint, asked, place, reader)
     _require_ranks(making, ranks, ending, place.workers)
     making.figures |= reader.figures()
+    golden_ids.carry(checkpoint, making.folder)
     request.write(making.folder, asked)
     lock.write(making.folder, _lock(place, ranks))
     _require_as_asked(making)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import triton_python_backend_utils as pb_utils
 from chat import ChatError, ChatTokenizer
+from golden_ids import FIX, Golden, GoldenError, Surroundings
 from parameters import RequestError, refuse_unknown
 from prompt import encode, guide_bytes, word_lists
 from token_bytes import TokenBytes
@@ -18,11 +19,23 @@ class TritonPythonModel:
     """What Triton's Python backend calls."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        parameters = json.loads(args["model_config"])["parameters"]
-        folder = Path(args["model_repository"]) / parameters["tokenizer_dir"]["string_value"]
-        date = parameters["template_date"]["string_value"]
-        self.tokenizer = ChatTokenizer.load(folder.resolve(), date=date)
+        given = json.loads(args["model_config"])["parameters"]
+        parameters = {name: value["string_value"] for name, value in given.items()}
+        place, date = Path(args["model_repository"]), parameters["template_date"]
+        folder = (place / parameters["tokenizer_dir"]).resolve()
+        self.tokenizer = ChatTokenizer.load(folder, date=date)
         self.table = TokenBytes(self.tokenizer.tokenizer)
+        if parameters.get("golden_prompts"):
+            self._require_golden((place / parameters["golden_prompts"]).resolve(), Surroundings.here(folder, date))
+
+    def _require_golden(self, path: Path, here: Surroundings) -> None:
+        """Let the model not load where it would make other ids than calibration did."""
+        try:
+            Golden.read(path).require(
+                lambda prompt: encode(prompt.text_input, self.tokenizer), self.tokenizer.tokenizer.id_to_token, here
+            )
+        except GoldenError as fault:
+            raise pb_utils.TritonModelException(f"{fault}. {FIX}") from None
 
     def execute(self, requests: list[Any]) -> list[Any]:
         return [self._respond(request) for request in requests]
