@@ -162,6 +162,21 @@ def test_a_tokenizer_of_other_ids_than_at_calibration_makes_no_release(site: Sit
     assert Store(site.folder).all("release") == []
 
 
+def test_the_workspaces_overlays_are_merged_and_judged_before_anything_is_written(site: Site) -> None:
+    overlay = site.folder / "triton_repo/overlays/tensorrt_llm.pbtxt"
+    overlay.parent.mkdir(parents=True)
+    overlay.write_text('parameters {\n  key: "kv_cache_free_gpu_mem_fraction"\n  value { string_value: "all" }\n}\n')
+    for words in (("package",), ("package", "--dry-run")):
+        fault = refused(site, *words)
+        assert fault.what == "kv_cache_free_gpu_mem_fraction is 'all', which the backend can't read"
+        assert fault.where == f"{overlay}:2"
+    assert Store(site.folder).all("release") == []
+    overlay.write_text(overlay.read_text().replace("all", "0.7"))
+    folder = site.folder / "triton_repo/releases" / done(site, "package")["release"]
+    config = pbtxt.parse((folder / "model_repository/tensorrt_llm/config.pbtxt").read_text(), "config")
+    assert config.parameters["kv_cache_free_gpu_mem_fraction"].string_value == "0.7"
+
+
 def test_an_equal_package_is_reused_and_a_dry_run_makes_nothing(site: Site) -> None:
     assert "package  build" in run(site, "package", "--dry-run").stdout
     assert Store(site.folder).all("release") == []

@@ -53,6 +53,7 @@ def accept(
     from trtpipe.chain.acceptance.steps import NAMES
     from trtpipe.cli import accept_text
     from trtpipe.core.runner import Runner
+    from trtpipe.triton_repo import overlays
     from trtpipe.triton_repo.server import Addresses
 
     if target is not None:
@@ -64,6 +65,7 @@ def accept(
     serving = space.config.serving
     addresses = Addresses(serving.host, serving.http_port, serving.grpc_port, serving.metrics_port)
     devices = host.require(foretold.planned, checkpoint, addresses)
+    site_overlays = overlays.read(space.root / overlays.FOLDER)
     if options.dry_run:
         measured = [name for name in NAMES if name != "drift"]
         options.result({"dry_run": True, "steps": measured}, f"this machine has all for: {', '.join(measured)}")
@@ -75,7 +77,7 @@ def accept(
     )
     file = (out or Path(f"accept-{foretold.planned.target.stem}.json")).absolute()
     with options.locked() as (_, store, console):
-        site = Site(space, Runner(store, console), foretold, checkpoint, addresses, devices, file)
+        site = Site(space, Runner(store, console), foretold, checkpoint, addresses, devices, site_overlays, file)
         acceptance = Acceptance(site, wanted.within(limits.seq_len))
         acceptance.run()
     faults = acceptance.steps.faults

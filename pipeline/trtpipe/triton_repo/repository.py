@@ -27,12 +27,11 @@ from trtpipe.core.artifacts import RECORD
 from trtpipe.core.chat import ChatTokenizer
 from trtpipe.core.runner import Making, Stage
 from trtpipe.errors import ConfigError
-from trtpipe.triton_repo import configs, contract, metric_families, monitoring, pbtxt
+from trtpipe.triton_repo import configs, contract, metric_families, monitoring, overlays, pbtxt
+from trtpipe.triton_repo.overlays import NONE, Merged, Overlays
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from tritonclient.grpc.model_config_pb2 import ModelConfig
+    from collections.abc import Iterable
 
 MODELS = Path(__file__).parent / "models"
 CHAT = Path(core.__file__).parent / "chat.py"
@@ -63,20 +62,26 @@ class Packaging(BaseModel):
     template_date: str = Field(description="The day that the chat template sees, the one of calibration (ISO 8601).")
 
 
-def stage(engine: Path, engine_digest: str, packaging: Packaging) -> Stage:
-    """Build the stage for an engine folder (one with an engine.json). Raises ConfigError if it is none."""
+def stage(engine: Path, engine_digest: str, packaging: Packaging, site: Overlays = NONE) -> Stage:
+    """Build the stage for an engine folder (one with an engine.json).
+
+    Raises ConfigError if it is none, and for overlays that the configs can't have.
+    """
     if not (engine / "engine.json").is_file():
         raise ConfigError(
             "not an engine folder: it has no engine.json", where=str(engine), fix="build the engine first"
         )
+    environment, date = packaging.execution_environment, packaging.template_date
+    local = configs.LocalEngine(environment, date, has_golden=(engine / golden_ids.FILE).is_file())
+    merged = overlays.merge(configs.build(local), site)
     return Stage(
         name="package",
         kind="release",
         revision=4,
-        inputs={"engine": engine_digest, "models": code_digest(SHARED)},
+        inputs={"engine": engine_digest, "models": code_digest(SHARED), **overlays.digest_of(site)},
         parameters=packaging,
         versions={},
-        make=lambda making: _make(making, engine, packaging),
+        make=lambda making: _make(making, engine, date, merged),
     )
 
 
@@ -90,18 +95,19 @@ def modules(model: str) -> list[Path]:
     return [*sorted((MODELS / model).glob("*.py")), *SHARED[model]]
 
 
-def _make(making: Making, engine: Path, packaging: Packaging) -> None:
+def _make(making: Making, engine: Path, template_date: str, merged: Merged) -> None:
     require_decoder(engine / "tokenizer.json")
+    try_golden(making, engine, engine, template_date)
     link_engine(making, engine)
-    has_golden = try_golden(making, engine, engine, packaging.template_date)
-    local = configs.LocalEngine(packaging.execution_environment, packaging.template_date, has_golden)
-    write_models(making, configs.build(local))
+    write_models(making, merged)
 
 
-def write_models(making: Making, built: Mapping[str, ModelConfig]) -> None:
+def write_models(making: Making, merged: Merged) -> None:
     """Write the model repository: configs, the code of models that run in Python, what watches over its metrics."""
+    for note in merged.notes:
+        making.note(note)
     repository = making.folder / "model_repository"
-    for name, config in built.items():
+    for name, config in merged.configs.items():
         version = repository / name / VERSION
         version.mkdir(parents=True)
         (repository / name / "config.pbtxt").write_text(pbtxt.render(config), encoding="utf-8")
@@ -113,7 +119,7 @@ def write_models(making: Making, built: Mapping[str, ModelConfig]) -> None:
     (making.folder / "monitoring").mkdir()
     for file, text in monitoring.files().items():
         (making.folder / "monitoring" / file).write_text(text, encoding="utf-8")
-    making.figures |= {"models": sorted(built)}
+    making.figures |= {"models": sorted(merged.configs)}
 
 
 def require_decoder(tokenizer: Path) -> None:
@@ -124,15 +130,15 @@ def require_decoder(tokenizer: Path) -> None:
         raise ConfigError(str(fault), where=str(tokenizer), fix="take a model with a tokenizer of that kind") from None
 
 
-def try_golden(making: Making, engine: Path, tokenizer: Path, template_date: str) -> bool:
-    """Return whether the engine has golden prompts. Raises ConfigError where this tokenizer makes other ids of them."""
+def try_golden(making: Making, engine: Path, tokenizer: Path, template_date: str) -> None:
+    """Raise ConfigError where this tokenizer makes other ids of the engine's golden prompts; note where it has none."""
     path = engine / golden_ids.FILE
     if not path.is_file():
         making.note(
             f"the ids of served prompts are compared with none of calibration: the engine has no {golden_ids.FILE}. "
             "`calibrate` writes it; copied into the checkpoint that is built, it comes along"
         )
-        return False
+        return
     reading = ChatTokenizer.load(tokenizer, date=template_date)
     try:
         known = golden_ids.Golden.read(path)
@@ -144,7 +150,6 @@ def try_golden(making: Making, engine: Path, tokenizer: Path, template_date: str
     except golden_ids.GoldenError as fault:
         raise ConfigError(str(fault), where=str(tokenizer), fix=golden_ids.FIX) from None
     making.figures |= {"golden_prompts": len(known.prompts)}
-    return True
 
 
 def link_engine(making: Making, engine: Path) -> None:

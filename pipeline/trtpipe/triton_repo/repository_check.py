@@ -23,20 +23,25 @@ def check(folder: Path) -> list[str]:
     repository = folder / "model_repository" if (folder / "model_repository").is_dir() else folder
     if not repository.is_dir():
         raise ConfigError("there is no such folder", where=str(folder), fix="give a model repository or a release")
-    problems: list[TrtpipeError] = []
+    found: list[TrtpipeError] = []
     sources: dict[str, Source] = {}
     others = {path.parent.name for path in repository.glob("*/config.pbtxt")} - MODELS.keys()
     for name in (*MODELS, *sorted(others)):
-        read, found = _model(repository / name)
-        problems += found
+        read, faults = _model(repository / name)
+        found += faults
         if read is not None:
             sources[name] = read
+    raise_all([*found, *problems(sources)])
+    return list(sources)
+
+
+def problems(sources: Mapping[str, Source]) -> list[TrtpipeError]:
+    """Return what is wrong with configs, by model, each alone and all together."""
+    found: list[TrtpipeError] = []
     for name, model in MODELS.items():
         if name in sources:
-            problems += [*config_check.tensors(sources[name], model), *config_check.parameters(sources[name])]
-    problems += [*_decoupled(sources), *_batches(sources), *_wiring(sources)]
-    raise_all(problems)
-    return list(sources)
+            found += [*config_check.tensors(sources[name], model), *config_check.parameters(sources[name])]
+    return [*found, *_decoupled(sources), *_batches(sources), *_wiring(sources)]
 
 
 def _model(folder: Path) -> tuple[Source | None, list[TrtpipeError]]:
