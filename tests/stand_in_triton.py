@@ -15,7 +15,7 @@ class StandIn:
     """Answers each request with ``pieces``, one write each, ``gap_s`` apart.
 
     ``hangs_up``: it closes the connection instead. ``bodies``: what has been asked; ``left``: set once a client has
-    gone before its last piece.
+    gone before its last piece. ``unloaded``: models that are not ready.
     """
 
     def __init__(self) -> None:
@@ -25,6 +25,7 @@ class StandIn:
         self.hangs_up = False
         self.bodies: list[dict[str, Any]] = []
         self.left = threading.Event()
+        self.unloaded: set[str] = set()
         self.url = ""
 
     def say(self, *texts: str, **counts: int) -> None:
@@ -46,7 +47,8 @@ def stand_in_triton(port: int = 0) -> Iterator[StandIn]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200 if self.path.endswith("/ready") else 404)
+            ready = self.path.endswith("/ready") and self.path.split("/")[-2] not in state.unloaded
+            self.send_response(200 if ready else 404)
             self.send_header("Content-Length", "0")
             self.end_headers()
 

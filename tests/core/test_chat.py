@@ -76,6 +76,12 @@ def test_plain_prompts_get_one_bos(tmp_path: Path) -> None:
     assert chat.encode("test") == [5]
 
 
+def test_half_of_a_surrogate_pair_is_no_text(tmp_path: Path) -> None:
+    chat = ChatTokenizer.load(folder_with(tmp_path))
+    with pytest.raises(ChatError, match="character 4 is half of a surrogate pair"):
+        chat.encode_plain("test\ud83d")
+
+
 def test_pad_falls_back_to_eos_and_says_so(tmp_path: Path) -> None:
     chat = ChatTokenizer.load(folder_with(tmp_path))
     assert (chat.pad_id, chat.pad_source) == (1, "first eos")

@@ -5,6 +5,7 @@ The last of the live tests: it kills the engine that they share.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ import pytest
 from served_metrics import Metrics
 from trtpipe.errors import ToolFailed
 from trtpipe.triton_repo import client, server
+from trtpipe.triton_repo.aio_client import AsyncClient
 from trtpipe.triton_repo.exchange import Model
 from trtpipe.triton_repo.server import Server
 
@@ -38,6 +40,12 @@ def core_of(running: Server) -> int:
     return core
 
 
+async def is_healthy(url: str) -> bool:
+    """What the front answers at /health."""
+    async with AsyncClient(url) as asking:
+        return await asking.is_ready()
+
+
 def test_a_dead_engine_is_told_and_comes_back_with_a_reload(settled: Metrics, running: Server) -> None:
     url = running.addresses.http_url
     client.ask(url, PROMPT, max_tokens=1)
@@ -57,6 +65,7 @@ def test_a_dead_engine_is_told_and_comes_back_with_a_reload(settled: Metrics, ru
             asked["tensorrt_llm_bls"].result()
 
     settled.until(lambda: not server.is_ready(url))
+    assert not asyncio.run(is_healthy(url))
     assert not httpx.get(f"{url}/v2/models/tensorrt_llm/ready", trust_env=False).is_success
     with pytest.raises(ToolFailed, match="ensemble"):
         client.ask(url, PROMPT, max_tokens=1)
@@ -69,6 +78,7 @@ def test_a_dead_engine_is_told_and_comes_back_with_a_reload(settled: Metrics, ru
     loaded = httpx.post(f"{url}/v2/repository/models/ensemble/load", json={}, timeout=LOAD_LIMIT_S, trust_env=False)
     assert loaded.status_code == 200, loaded.text
     settled.until(lambda: server.is_ready(url))
+    assert asyncio.run(is_healthy(url))
     assert settled("nv_trt_llm_request_metrics", "max") > 0
     client.ask(url, PROMPT, max_tokens=1)
     assert client.ask(url, PROMPT, max_tokens=16).text == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -301,6 +302,24 @@ def test_leaving_ends_the_request_in_triton(front: httpx.Client, triton: StandIn
 def test_health(front: httpx.Client, start: Any) -> None:
     assert front.get("/health").status_code == 200
     assert start(triton_url="http://127.0.0.1:1").get("/health").status_code == 503
+
+
+@pytest.mark.parametrize("model", ["tensorrt_llm", "tensorrt_llm_bls"])
+def test_health_is_that_of_the_engine_too(front: httpx.Client, triton: StandIn, model: str) -> None:
+    triton.unloaded = {model}
+    assert front.get("/health").status_code == 503
+
+
+def test_health_takes_no_place_of_a_request(front: httpx.Client, triton: StandIn) -> None:
+    triton.say("a", "b")
+    triton.gap_s = 0.5
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(chat, front) for _ in range(3)]
+        while len(triton.bodies) < 3:
+            time.sleep(0.01)
+        healthy = front.get("/health").status_code
+        refused = chat(front).status_code
+    assert (healthy, refused, [one.result().status_code for one in asked]) == (200, 429, [200] * 3)
 
 
 def test_a_key_is_asked_for_everywhere_but_of_health(start: Any, triton: StandIn) -> None:

@@ -81,3 +81,10 @@ def test_words_are_read_back_by_the_engine_as_the_client_wrote_them(byte_level, 
         values = {"input_ids": [1], "input_lengths": [1], "request_output_len": [1], "stop_words_list": [*ids, *ends]}
 
         assert [table.written_text(word) for word in read(values, limits).stop_words] == words
+
+
+@pytest.mark.parametrize("text", ["[" * 20_000, '{"a":' * 20_000])
+def test_deep_brackets_are_text(chat, text):
+    from prompt import encode
+
+    assert chat.decode(encode(text, chat)) == f"<user>{text}"

@@ -134,8 +134,15 @@ class ChatTokenizer:
             raise ChatError(f"the chat template refuses the messages: {fault}") from None
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of ``text``: special tokens written in it are recognised, nothing is added."""
-        return self.tokenizer.encode(text, add_special_tokens=False).ids
+        """Return the ids of ``text``: special tokens written in it are recognised, nothing is added.
+
+        Raises ChatError where the text is none: JSON can spell half of a surrogate pair.
+        """
+        try:
+            return self.tokenizer.encode(text, add_special_tokens=False).ids
+        except TypeError:
+            where = next((n for n, character in enumerate(text) if "\ud800" <= character <= "\udfff"), 0)
+            raise ChatError(f"character {where} is half of a surrogate pair, which is no character") from None
 
     def encode_plain(self, text: str) -> list[int]:
         """Return the ids of a prompt without roles: BOS in front where the tokenizer wants one, once."""

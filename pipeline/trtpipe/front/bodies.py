@@ -15,6 +15,7 @@ from trtpipe.triton_repo.exchange import Options
 
 # OpenAI's default of /v1/completions.
 COMPLETION_TOKENS = 16
+INT32_MAX = 2**31 - 1  # the contract's type of every number of tokens
 STOPS_MAX = 4
 Stop = Annotated[str, Field(min_length=1)]
 Body = TypeVar("Body", bound="Generating")
@@ -83,11 +84,11 @@ class Generating(_Body):
     stream_options: StreamOptions | None = None
     temperature: float | None = Field(None, ge=0, le=2)
     top_p: float | None = Field(None, ge=0, le=1)
-    top_k: int | None = Field(None, ge=0)
+    top_k: int | None = Field(None, ge=0, le=INT32_MAX)
     frequency_penalty: float | None = Field(None, ge=-2, le=2)
     presence_penalty: float | None = Field(None, ge=-2, le=2)
     repetition_penalty: float | None = Field(None, gt=0)
-    min_tokens: int | None = Field(None, ge=0)
+    min_tokens: int | None = Field(None, ge=0, le=INT32_MAX)
     seed: int | None = Field(None, ge=0, lt=2**64)
     stop: Stop | Annotated[list[Stop], Field(max_length=STOPS_MAX)] | None = None
     n: Literal[1] | None = None
@@ -168,13 +169,18 @@ class CompletionBody(Generating):
 def read(kind: type[Body], content: bytes) -> Body:
     """Read a request's body. Raises ApiError with all problems; ``param`` is the first one's field."""
     try:
-        document = json.loads(content)
+        document = _without_nulls(json.loads(content))
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ApiError(400, r"the body holds half of a surrogate pair (\ud83d alone), which is no character") from None
     except ValueError as fault:
         raise ApiError(400, f"the body is no JSON: {fault}") from None
+    except RecursionError:
+        raise ApiError(400, "the body is nested too deeply") from None
     if not isinstance(document, dict):
         raise ApiError(400, "the body must be a JSON object")
     try:
-        return kind.model_validate(_without_nulls(document))
+        return kind.model_validate(document)
     except ValidationError as fault:
         problems: dict[str, str] = {}
         for error in fault.errors(include_url=False, include_input=False, include_context=False):

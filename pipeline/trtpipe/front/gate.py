@@ -66,7 +66,8 @@ class Gate:
             await send(message)
 
         task = cast("asyncio.Task[Any]", asyncio.current_task())
-        self._running.add(task)
+        if scope["path"] not in OPEN_PATHS:  # asked while every place is taken, too
+            self._running.add(task)
         try:
             refused = self._refusal(scope["path"], headers)
             await (refused.response() if refused else self._app)(scope, receive, answer)

@@ -8,6 +8,7 @@ import math
 import socket
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
+from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 POLL_S = 0.25
 CUT_OFF_S = 3.0  # for requests that are cut off to say so
+LOG_BYTES, LOGS_KEPT = 64 << 20, 4
 LOGGERS = {"trtpipe.front": logging.INFO, "uvicorn.error": logging.WARNING}
 
 
@@ -105,7 +107,7 @@ async def _watch(server: uvicorn.Server, on_ready: Callable[[], None], has_ended
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8")
     loggers = [logging.getLogger(name) for name in LOGGERS]
     for logger in loggers:
         logger.addHandler(handler)

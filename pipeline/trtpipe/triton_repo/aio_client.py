@@ -33,8 +33,8 @@ class AsyncClient:
         await self._route.close()
 
     async def is_ready(self) -> bool:
-        """True where the server answers requests for the model."""
-        return await self._route.is_ready(self.model)
+        """True where the server answers requests for the model and for the engine, which may be gone without it."""
+        return await self._route.is_ready("tensorrt_llm") and await self._route.is_ready(self.model)
 
     async def generate(
         self,

@@ -32,7 +32,7 @@ def _messages(text: str) -> list[dict[str, Any]] | None:
     """Return the conversation if ``text`` is one; any other JSON is plain text."""
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(document, dict) or "messages" not in document:
         return None
