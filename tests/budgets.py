@@ -23,6 +23,7 @@ BUDGETS_S = {
     "tests/chain/test_trtllm_checkpoint.py": 15.0,
     "tests/chain/test_trtllm_engine.py": 90.0,
     "tests/chain/test_trtllm_release.py": 60.0,
+    "tests/chain/test_trtllm_sanity.py": 40.0,
     "tests/cli/test_bad_inputs.py": 40.0,
     "tests/cli/test_build_engine.py": 20.0,
     "tests/cli/test_export.py": 80.0,

@@ -21,6 +21,7 @@ from trtpipe.engines.trtllm.built import folder, inspection, lock, request
 from trtpipe.errors import ToolFailed, TrtpipeError, raise_all
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from trtpipe.engines.trtllm.build.gpu_query import Device
@@ -37,13 +38,17 @@ class Building(BaseModel):
 
     arguments: dict[str, str | int]
     accepted_changes: list[str]
+    sanity: bool
     gpu_name: str
     sm: int
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where and how it is built. ``timing_cache``: kept from build to build; it makes the next one shorter."""
+    """Where and how it is built. ``timing_cache``: kept from build to build; it makes the next one shorter.
+
+    ``before``: tries the checkpoint, and raises where it is not worth the hours.
+    """
 
     installation: Installation
     devices: list[Device]
@@ -51,6 +56,7 @@ class Place:
     workers_why: str
     timing_cache: Path
     time_limit_s: float
+    before: Callable[[Making], None]
 
 
 def stage(checkpoint: Path, checkpoint_digest: str, asked: Request, place: Place) -> Stage:
@@ -61,7 +67,11 @@ def stage(checkpoint: Path, checkpoint_digest: str, asked: Request, place: Place
         revision=1,
         inputs={"checkpoint": checkpoint_digest},
         parameters=Building(
-            arguments=asked.arguments, accepted_changes=asked.target.accepted_changes, gpu_name=first.name, sm=first.sm
+            arguments=asked.arguments,
+            accepted_changes=asked.target.accepted_changes,
+            sanity=asked.target.sanity,
+            gpu_name=first.name,
+            sm=first.sm,
         ),
         versions={"tensorrt_llm": place.installation.tensorrt_llm, "tensorrt": place.installation.tensorrt},
         make=lambda making: _make(making, checkpoint, asked, place),
@@ -74,6 +84,7 @@ def _make(making: Making, checkpoint: Path, asked: Request, place: Place) -> Non
     for said in asked.foreseen:
         if said["kind"] == "changed":
             making.note(said["what"])
+    place.before(making)
     making.note(place.workers_why)
     reader = BuildLog(ranks, making.reporter)
     ending = _run(making, checkpoint, asked, place, reader)
