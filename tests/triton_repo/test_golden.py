@@ -19,11 +19,11 @@ from trtpipe.calibration import golden, tokens
 from trtpipe.calibration.select import Candidate
 from trtpipe.chain.served import free_addresses
 from trtpipe.core.chat import ChatTokenizer
-from trtpipe.core.golden_ids import FILE, FIX
+from trtpipe.core.golden_ids import FILE, FIX, Golden
 from trtpipe.core.progress import Silent
 from trtpipe.core.runner import Runner
 from trtpipe.core.store import Store
-from trtpipe.triton_repo import installation, repository, triton_log
+from trtpipe.triton_repo import installation, preprocessed, repository, triton_log
 from workspaces import REPOSITORY
 
 DATE = "2026-01-01"
@@ -113,12 +113,12 @@ def test_triton_loads_preprocessing_only_with_the_ids_of_calibration(
     triton.assemble_backends(tmp_path / "backends")
     if changed:
         without_bos(release)
-    prefix, log = f"trtpipe_golden_{os.getpid()}_", tmp_path / "triton.log"
+    prefix, log, addresses = f"trtpipe_golden_{os.getpid()}_", tmp_path / "triton.log", free_addresses()
     words = [
         str(triton.program), f"--model-repository={release / 'model_repository'}",
         f"--backend-directory={tmp_path / 'backends'}", f"--cache-directory={triton.caches}",
         f"--backend-config=python,shm-region-prefix-name={prefix}", "--disable-auto-complete-config",
-        "--model-control-mode=explicit", "--load-model=preprocessing", *free_addresses().options(),
+        "--model-control-mode=explicit", "--load-model=preprocessing", *addresses.options(),
     ]  # fmt: skip
     supervising = [sys.executable, "-m", "trtpipe.triton_repo.supervisor", str(os.getpid()), prefix, "20"]
     loaded = "successfully loaded 'preprocessing'"
@@ -129,6 +129,8 @@ def test_triton_loads_preprocessing_only_with_the_ids_of_calibration(
         while server.poll() is None and loaded not in log.read_text() and time.monotonic() < deadline:
             time.sleep(0.2)
         assert (server.poll() is not None) == changed, log.read_text()
+        for prompt in [] if changed else Golden.read(release / "engine" / FILE).prompts:
+            assert preprocessed.ids(addresses.http_url, prompt.text_input) == prompt.ids
     finally:
         server.terminate()
         server.wait()
