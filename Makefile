@@ -10,8 +10,10 @@ TORCH_VERSION := 2.13.0
 UNFIT := torchvision torchaudio torchcodec triton
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# The sample's drift limits and its few calibration prompts are for the sample: another model gets the defaults.
-own_model = --set model=$(MODEL) --set policy=null --set prompts.calibration_prompts=128
+# The sample's few calibration prompts are for the sample: another model gets the default, as it gets the default limits.
+own_model = --set model=$(MODEL) --set prompts.calibration_prompts=128
+# The local engine has a whole chain; of TensorRT-LLM's ARGS=--dry-run prints the lines, ARGS='--checkpoint DIR' builds.
+command = $(if $(shell grep -s '^kind: *tensorrt-llm' $(TARGET) /dev/null),build-engine,run)
 settings = $(if $(TARGET),--set target=$(TARGET)) $(if $(MODEL),$(own_model)) $(if $(PROMPTS),--set 'prompts.files=["$(PROMPTS)"]')
 
 .DEFAULT_GOAL := help
@@ -22,8 +24,8 @@ help: ## Show this list
 
 setup: $(VENV)/.ready $(TRITON_VENV)/.ready ## Install everything into .venv and .venv-triton
 
-build-engine: setup ## Run the whole chain [TARGET=engines/x.yaml MODEL=folder PROMPTS=file.jsonl]
-	$(BIN)/trtpipe run $(settings) $(ARGS)
+build-engine: setup ## Run the whole chain [TARGET=engines/x.yaml MODEL=folder PROMPTS=file.jsonl ARGS=--dry-run]
+	$(BIN)/trtpipe $(command) $(settings) $(ARGS)
 
 serve: setup ## Serve the promoted release
 	$(BIN)/trtpipe serve $(ARGS)

@@ -5,14 +5,13 @@ python benchmarks/tables.py --write
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-HERE = Path(__file__).parent
-PAGE = HERE / "README.md"
+from result_files import results, table
+from route_tables import at_once, routes
+
+PAGE = Path(__file__).with_name("README.md")
 MARK = "<!-- what follows is printed by tables.py -->\n"
 ANCHOR_TFLOPS = 790
 # TFLOP of one layer at 72B shape and 65,536 tokens, by the step's name in the result file: in full, without tricks.
@@ -22,16 +21,6 @@ STEPS_72B = {
     "scale search": ("scale search (a 20-point grid on all rows; 256 rows are searched)", 494),
     "factorisation": ("factorisation (in TF32 where it is blocked)", 34),
 }
-
-
-def results(name: str) -> Any:
-    return json.loads((HERE / "results" / f"{name}.json").read_text("utf-8"))
-
-
-def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    lines = ["| " + " | ".join(header) + " |"]
-    lines.append("|" + "---|" * (lines[0].count("|") - 1))
-    return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)]) + "\n"
 
 
 def closeness(name: str) -> str:
@@ -185,6 +174,8 @@ SECTIONS = {
     "What the calibration set does to the sample model (`calibrations.py`)": calibration_sets,
     "A production log (`prompts.py`)": prompt_log,
     "Prefix reuse (`prefix_hits.py`)": prefix_hits,
+    "The full route beside the bare engine (`routes.py`)": routes,
+    "All routes at once (`tests/soak/mixed.py`)": at_once,
     "A TensorRT-LLM checkpoint of Qwen2.5-72B's widths for TP 8, on a CPU (`export_72b.py`)": export_72b,
 }
 

@@ -29,7 +29,8 @@ def test_it_holds_one_package_and_the_files_of_a_workspace(built: Path) -> None:
     with zipfile.ZipFile(built) as wheel:
         names = wheel.namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"trtpipe"}
-    assert {f"trtpipe/starter/{name}" for name in starter.FILES} <= set(names)
+    shipped = (*starter.FILES, starter.GENERAL_PROMPTS, starter.SAMPLE_POLICY)
+    assert {f"trtpipe/starter/{name}" for name in shipped} <= set(names)
     ours = [path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     assert {path.relative_to(PACKAGE.parent).as_posix() for path in ours} <= set(names), "templates and models too"
     assert any(name.endswith("licenses/LICENSE") for name in names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,6 +20,8 @@ from trtpipe.calibration import golden, tokens
 from trtpipe.calibration.select import Candidate
 from trtpipe.chain import plan as planning
 from trtpipe.chain import trtllm_engine as chain
+from trtpipe.chain.trtllm_checkpoint import Config
+from trtpipe.core.artifacts import FOLDERS, RECORD
 from trtpipe.core.chat import ChatTokenizer
 from trtpipe.core.progress import Silent
 from trtpipe.core.runner import Runner
@@ -28,9 +31,12 @@ from trtpipe.quantization.exports import trtllm
 from trtpipe.quantization.exports.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
+    import pytest
+
     from trtpipe.chain.plan import Planned
     from trtpipe.chain.trtllm_engine import Foretold
     from trtpipe.core.artifacts import Artifact
+    from trtpipe.errors import TrtpipeError
 
 TARGET: dict[str, Any] = {
     "kind": "tensorrt-llm", "gpu": "a100-80gb", "tensor_parallel": 8, "weights": "w4a16_awq", "group_size": 64,
@@ -109,13 +115,33 @@ class Site:
         content = {"model": str(self.model), "target": str(self.target_file), "prompts": {"files": ["log.jsonl"]}}
         self.config_file.write_text(yaml.safe_dump(content | changes))
 
+    @property
+    def engines(self) -> Path:
+        """Where finished engines lie."""
+        return self.folder / FOLDERS["engine"]
+
+    def leftovers(self) -> list[str]:
+        """Return what lies where engines lie, apart from finished ones."""
+        folders = self.engines.iterdir() if self.engines.exists() else ()
+        return [path.name for path in folders if not (path / RECORD).is_file()]
+
+    def on_path(self, monkeypatch: pytest.MonkeyPatch) -> Site:
+        """Put the stand-in programs first on PATH."""
+        monkeypatch.setenv("PATH", str(self.install()), prepend=os.pathsep)
+        return self
+
     def install(self, **options: Any) -> Path:
         return standin.install(self.folder / "tensorrt-llm", grammar.FILE, **options)
 
     def plan(self) -> tuple[Planned, Foretold]:
         planned = planning.plan(self.model, self.target_file, (), None)
-        return planned, chain.foretell(planned, self.checkpoint)
+        return planned, chain.foretell(planned, self.checkpoint, Config(self.config_file))
 
     def build(self) -> Artifact:
         _, foretold = self.plan()
         return chain.build(Runner(Store(self.folder), Silent()), foretold, self.checkpoint)
+
+
+def whats(caught: pytest.ExceptionInfo[TrtpipeError]) -> str:
+    """Return what is wrong, a line a problem."""
+    return "\n".join(one.what for one in caught.value.each())

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import traceback
 from contextlib import suppress
+from itertools import takewhile
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -88,7 +89,7 @@ def _bug() -> TrtpipeError:
 
 def _report(error: TrtpipeError) -> int:
     """Show an error; with ``--json`` as a JSON document on standard output."""
-    if "--json" in sys.argv:
+    if "--json" in takewhile(lambda word: word != "--", sys.argv):  # behind `--` it is a prompt
         document = {"schema_version": 1, "ok": False, "errors": [one.document() for one in error.each()]}
         print(json.dumps(document, indent=2))  # in ASCII, which every terminal and pipe takes
     else:

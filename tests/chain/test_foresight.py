@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from standins import triton_environment
 from tiny_chain import hollow_model, write_config, write_prompts
 from trtpipe.chain.chain import Chain
 from trtpipe.chain.foresight import foresee
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def space(tmp_path: Path) -> Workspace:
     write_config(tmp_path, model=hollow_model(tmp_path / "model"), prompts=write_prompts(tmp_path / "prompts.jsonl"))
+    triton_environment.install(tmp_path / ".venv-triton")
     return workspace(tmp_path / "trtpipe.yaml")
 
 
@@ -62,6 +64,19 @@ def test_the_commands(space: Workspace, command: str) -> None:
     document = trtpipe(command, "--dry-run", "--json", folder=space.root).document
     assert document["stages"][0] == {"stage": "select-prompts", "decision": "build", "reason": "first run"}
     assert sorted(space.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("command", [["run"], ["check-drift"], ["run", "--dry-run"], ["check-drift", "--dry-run"]])
+def test_triton_is_missed_before_anything_is_made(space: Workspace, command: list[str]) -> None:
+    (space.root / ".venv-triton/bin/python").unlink()
+    done = trtpipe(*command, "-q", folder=space.root)
+    what, where, fix = done.stderr.splitlines()
+    assert (done.code, what) == (4, "error: there is no Python environment for Triton")
+    assert where == f"  where: {space.root / '.venv-triton'}"
+    assert f"-m venv {space.root / '.venv-triton'} && " in fix
+    assert "serving.triton_environment" in fix
+    assert not (space.root / "calibration").exists()
+    assert trtpipe("calibrate", "--dry-run", folder=space.root).code == 0
 
 
 def test_bad_input_is_found_in_a_dry_run_too(space: Workspace) -> None:

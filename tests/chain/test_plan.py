@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from planning import config, model, target_path
 from trtpipe.chain import plan as chain
+from trtpipe.core.sharing import Decoder
 from trtpipe.engines.trtllm.division import Division
 from trtpipe.engines.trtllm.shape import DecoderShape
 from trtpipe.errors import ConfigError, UsageFault
 from trtpipe.quantization.exports import divide
-from trtpipe.quantization.exports.tensor_parallel import ModelShape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,7 +122,7 @@ def test_the_plan_says_of_every_shape_what_the_export_does(
     hidden: int, intermediate: int, heads: int, kv_heads: int, size: int, stages: int, group: int, vocabulary: int,
     *, pad: bool,
 ) -> None:  # fmt: skip
-    """Two areas know the rules, and neither imports the other: they must agree on what is legal and how wide it is."""
+    """Both stand on core/sharing.py; what each says of its own must agree: what is legal, and how wide it is."""
     made = {
         "model_type": "llama", "hidden_size": hidden * 64, "intermediate_size": intermediate * 64,
         "num_attention_heads": heads, "num_key_value_heads": kv_heads, "head_dim": 128, "num_hidden_layers": 4,
@@ -134,18 +134,14 @@ def test_the_plan_says_of_every_shape_what_the_export_does(
     refused = [finding for finding in sharing(division) if finding.kind == "refused"]
     try:
         exported = divide.divide(
-            ModelShape.of(made), group, tensor_parallel=size, pipeline_parallel=stages, pad_intermediate=pad
+            Decoder.from_config(made), group, tensor_parallel=size, pipeline_parallel=stages, pad_intermediate=pad
         )
     except ConfigError:
         assert refused
         return
     assert not refused
     assert exported.intermediate == division.intermediate
-    assert exported.vocabulary_rows * size == division.vocabulary
-    assert exported.shape.widths(size)["qkv"] == division.qkv_width
-    assert [len(exported.layers_of(stage)) for stage in range(stages)] == [
-        division.layers_of(stage) for stage in range(stages)
-    ]
+    assert exported.step == division.step
 
 
 def test_the_public_models_are_shared_out_as_the_export_shares_them() -> None:
@@ -153,7 +149,7 @@ def test_the_public_models_are_shared_out_as_the_export_shares_them() -> None:
         made = json.loads((model(name) / "config.json").read_text())
         ours = DecoderShape.of(made, name)
         for pad in (False, True):
-            legal = divide.legal(ModelShape.of(made), pad_intermediate=pad)
+            legal = divide.legal(Decoder.from_config(made), pad_intermediate=pad)
             for group, sizes in legal.items():
                 planned = [size for size in sizes if Division(ours, "w4a16_awq", group, size, 1, pad).is_legal]
                 assert planned == sizes

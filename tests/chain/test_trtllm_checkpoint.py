@@ -94,6 +94,19 @@ def test_what_trtllm_build_would_refuse_or_misread_is_refused_in_the_first_secon
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("written", [None, {"model_type": "llama"}], ids=["none", "hugging-face"])
+def test_a_folder_of_something_else_names_the_command_that_prints_the_line(
+    tmp_path: Path, written: dict[str, Any] | None
+) -> None:
+    """`accept` and `build-engine --checkpoint --dry-run` print none themselves."""
+    made = engine_plan.make(config("llama-3.1-70b"), target("a100x8"), where="config.json")
+    if written is not None:
+        (tmp_path / "config.json").write_text(json.dumps(written))
+    with pytest.raises(ConfigError, match="no TensorRT-LLM checkpoint") as caught:
+        checkpoint.require(tmp_path, made)
+    assert "`trtpipe build-engine --dry-run` without --checkpoint prints the line that makes" in str(caught.value.fix)
+
+
 def test_awq_under_the_label_of_gptq_is_refused(tmp_path: Path) -> None:
     """As hand-made routes have it: input scales, no zero points, and the name of the other format."""
     folder = tmp_path / "modelopt"
@@ -128,7 +141,11 @@ GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128, "sym": True, "desc
 GROUP = {"weights": {"num_bits": 4, "group_size": 128, "symmetric": False}}
 OURS = {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"group_0": GROUP}}
 AS_GPTQ = ("target.weights=w4a16_gptq",)
-TAKEN_OVER = "trtpipe export --set quantization.kind=existing --set quantization.checkpoint=MODEL"
+SETTINGS = ("prompts.seed=1", "model=other")
+CONFIG = "-c FILE --set prompts.seed=1"
+TAKEN_OVER = (
+    f"trtpipe export {CONFIG} --set model=other --set quantization.kind=existing --set quantization.checkpoint=MODEL"
+)
 AS_AUTOAWQ = "--set quantization.group_size=128 --format autoawq --out OUT-autoawq"
 CONVERTED = (
     "python3 examples/models/core/llama/convert_checkpoint.py --model_dir {} --tp_size 8 --pp_size 1 --dtype bfloat16 "
@@ -144,7 +161,7 @@ def lines(folder: Path, quantization: dict[str, Any] | None, *overrides: str, **
     )
     planned = planning.plan(folder, target_path("a100x8-reuse"), overrides, None)
     assert planned.plan.refusals == []
-    made = chain.lines(planned, Path("OUT"))
+    made = chain.lines(planned, Path("OUT"), chain.Config(Path("FILE"), SETTINGS))
     return [" ".join(line.words).replace(str(folder), "MODEL") for line in made]
 
 
@@ -159,8 +176,14 @@ def test_what_the_converter_reads_goes_through_it(tmp_path: Path, quantization: 
         (GPTQ | {"sym": False}, f"{TAKEN_OVER} {AS_AUTOAWQ}"),
         (GPTQ | {"checkpoint_format": "gptq_v2"}, f"{TAKEN_OVER} {AS_AUTOAWQ}"),
         ({name: value for name, value in AWQ.items() if name != "zero_point"}, f"{TAKEN_OVER} {AS_AUTOAWQ}"),
-        (OURS, "trtpipe export MODEL --format autoawq --out OUT-autoawq"),
-        (None, f"trtpipe export --set model=MODEL --set quantization.symmetric=false {AS_AUTOAWQ}"),
+        (
+            OURS,
+            f"trtpipe export MODEL {CONFIG} --set model=other --format autoawq --out OUT-autoawq",
+        ),
+        (
+            None,
+            f"trtpipe export {CONFIG} --set model=MODEL --set quantization.symmetric=false {AS_AUTOAWQ}",
+        ),
     ],
     ids=["asymmetric", "gptq_v2", "no-zero_point", "ours", "unquantized"],
 )

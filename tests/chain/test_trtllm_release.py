@@ -6,99 +6,32 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from calibration.tiny import TEMPLATE
-from core.stages import stage
-from standins import nvidia_smi
 from trtllm_builds import TARGET, Site
-from trtpipe.cli import trtpipe
+from trtllm_releases import done, engine_of, give_verdict, refused, run
 from trtpipe.core import artifacts, golden_ids, model_folder
 from trtpipe.core.chat import ChatTokenizer
-from trtpipe.core.progress import Silent
-from trtpipe.core.runner import Making, Runner
 from trtpipe.core.store import Store
 from trtpipe.engines.trtllm.built import lock
-from trtpipe.errors import ConfigError, EnvironmentUnfit, GateRejected, Stale, TrtpipeError
+from trtpipe.errors import ConfigError, EnvironmentUnfit
 from trtpipe.release.current import current_id
 from trtpipe.triton_repo import pbtxt, repository_check
 
-if TYPE_CHECKING:
-    from click.testing import Result
-
-    from trtpipe.core.artifacts import Artifact
-
-
-def run(site: Site, *words: str) -> Result:
-    command = [*words, "-c", str(site.config_file)]
-    return CliRunner().invoke(trtpipe, command, prog_name="trtpipe")
-
-
-def done(site: Site, *words: str) -> dict[str, Any]:
-    result = run(site, *words, "--json", "-q")
-    assert result.exception is None, result.exception
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
-
-
-def refused(site: Site, *words: str) -> TrtpipeError:
-    fault = run(site, *words).exception
-    assert isinstance(fault, TrtpipeError), fault
-    for one in fault.each():
-        assert one.what, "three parts"
-        assert one.where, one.what
-        assert one.fix, one.what
-    return fault
-
-
-def give_verdict(site: Site, release: str) -> None:
-    """Stand in for the drift check, which no machine without TensorRT-LLM can make of such an engine."""
-    store = Store(site.folder)
-    (found,) = [one for one in store.all("release") if one.id == release]
-
-    def make(making: Making) -> None:
-        (making.folder / "verdict.json").write_text('{"verdict": "pass"}')
-
-    Runner(store, Silent()).obtain(stage(make, name="check-drift", kind="verdict", inputs={"release": found.digest}))
-
-
-@pytest.fixture(scope="module", params=["llama", "qwen2"])
-def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Artifact]:
-    """A workspace with an engine, for tests that copy it."""
-    site = Site(tmp_path_factory.mktemp("packaged") / "site", model_type=request.param)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", str(site.install()), prepend=os.pathsep)
-        return site, site.build()
-
 
 @pytest.fixture
-def site(made: tuple[Site, Artifact], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """The workspace again, with programs of its own on PATH."""
-    copy = made[0].copy(tmp_path / "site")
-    monkeypatch.setenv("PATH", str(copy.install()), prepend=os.pathsep)
-    return copy
-
-
-def engine_of(site: Site) -> Path:
-    (engine,) = Store(site.folder).all("engine")
-    return engine.path
-
-
-def flip(path: Path) -> None:
-    """Change a byte of this file alone: a release's files are links to the engine's."""
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.unlink()
-    path.write_bytes(data)
+def site(with_engine: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    return with_engine.copy(tmp_path / "site").on_path(monkeypatch)
 
 
 def test_an_engine_is_packaged_promoted_and_rolled_back(site: Site) -> None:
     first = done(site, "package")["release"]
     folder = site.folder / "triton_repo/releases" / first
-    assert len(repository_check.check(folder)) == 5
+    checked = repository_check.check(folder)
+    assert (len(checked.models), checked.engine) == (5, (folder / "engine").resolve())
     config = pbtxt.parse((folder / "model_repository/tensorrt_llm/config.pbtxt").read_text(), "config")
     assert (config.backend, config.max_batch_size) == ("tensorrtllm", 512)
     values = {key: value.string_value for key, value in config.parameters.items()}
@@ -215,71 +148,6 @@ def test_chunked_context_that_the_engine_needs_is_not_taken_away(
     fault = refused(site, "package")
     assert isinstance(fault, ConfigError)
     assert fault.what.endswith("the engine takes 64 tokens a step, its sequences 128")
-
-
-def test_without_a_verdict_it_is_not_promoted(site: Site) -> None:
-    done(site, "package")
-    fault = refused(site, "promote")
-    assert isinstance(fault, GateRejected)
-    assert fault.what == "the release has no verdict"
-
-
-def test_a_flipped_byte_is_refused_by_package_promote_and_serve(site: Site) -> None:
-    release = done(site, "package")["release"]
-    give_verdict(site, release)
-    done(site, "promote")
-    flip(site.folder / "triton_repo/releases" / release / "engine/rank5.engine")
-    for words in (("promote",), ("serve", "--no-front")):
-        fault = refused(site, *words)
-        assert isinstance(fault, Stale)
-        assert "engine/rank5.engine" in fault.what
-    flip(engine_of(site) / "rank3.engine")
-    fault = refused(site, "package")
-    assert isinstance(fault, Stale)
-    assert "rank3.engine" in fault.what
-
-
-@pytest.mark.parametrize("recorded", [True, False])
-def test_a_missing_rank_is_refused(site: Site, recorded: bool) -> None:
-    engine = engine_of(site)
-    (engine / "rank2.engine").unlink()
-    if not recorded:
-        (engine / artifacts.RECORD).unlink()
-    fault = refused(site, "package", "--engine", str(engine))
-    assert isinstance(fault, Stale if recorded else ConfigError)
-    assert "rank2.engine" in fault.what if recorded else "rank 2 of 8 is missing" in fault.what
-
-
-@pytest.mark.parametrize(
-    ("gpus", "said"),
-    [
-        (
-            {"name": "NVIDIA A10", "capability": "8.6", "memory_mib": 23028},
-            "built for SM 80 (NVIDIA A100-SXM4-80GB), running on SM 86 (NVIDIA A10)",
-        ),
-        (
-            {"name": "NVIDIA A100-PCIE-40GB", "memory_mib": 40960},
-            "built for NVIDIA A100-SXM4-80GB, running on NVIDIA A100-PCIE",
-        ),
-        ({"driver": "535.1"}, "driver is 535.1, and the engine's CUDA needs 580 or newer"),
-        ({"count": 4}, "the engine has 8 ranks, one a GPU, and there are 4 GPUs"),
-    ],
-)
-def test_the_wrong_gpus_are_refused_at_each_step(site: Site, gpus: dict[str, Any], said: str) -> None:
-    first = done(site, "package")["release"]
-    give_verdict(site, first)
-    done(site, "promote")
-    second = done(site, "package", "--set", "prompts.template_date=2026-02-02")["release"]
-    give_verdict(site, second)
-    done(site, "promote")
-    before = current_id(Store(site.folder))
-    nvidia_smi.write(site.folder / "tensorrt-llm/bin", **gpus)
-    for words in (("package",), ("promote", first), ("rollback",), ("rollback", "--dry-run"), ("serve",)):
-        fault = refused(site, *words)
-        assert isinstance(fault, EnvironmentUnfit), words
-        assert said in fault.what
-        assert str(fault.where).endswith(f"engine/{lock.LOCK}" if words != ("package",) else lock.LOCK)
-    assert current_id(Store(site.folder)) == before
 
 
 @pytest.mark.parametrize("words", [("package",), ("promote",), ("serve",)])

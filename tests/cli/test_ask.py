@@ -56,6 +56,12 @@ def test_the_answer_as_a_document(triton: StandIn, folder: Path) -> None:
     assert (document["text"], document["chunks"]) == ("Yes, please", 2)
 
 
+@pytest.mark.parametrize("prompt", ["--json", "-5 + 3 = ", "--", "--help"])
+def test_a_prompt_behind_two_dashes_is_asked_as_it_is(triton: StandIn, folder: Path, prompt: str) -> None:
+    assert ask(triton, "--", prompt).stdout == "Yes, please\n"
+    assert triton.bodies[0]["text_input"] == prompt
+
+
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 

@@ -121,7 +121,7 @@ def test_o_23_an_autoawq_checkpoint_goes_through_the_converter(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("settings", "part"),
     [
-        ([], "trtpipe export --set model="),
+        ([], "trtpipe export -c llama-3.1-8b-a100x1-workspace/trtpipe.yaml --set target="),
         (["target.weights=fp8"], "quantize.py --model_dir"),
         (["target.kv_dtype=int8", "target.kv_reuse=false", "target.chunked_context=false"],
          "--tp_size 1 --pp_size 1 --awq_block_size 128 --kv_cache_dtype int8"),
@@ -130,7 +130,8 @@ def test_o_23_an_autoawq_checkpoint_goes_through_the_converter(tmp_path: Path) -
 def test_who_makes_the_checkpoint(settings: list[str], part: str) -> None:
     gpu = "h200" if "target.weights=fp8" in settings else "a100x1"
     more = [word for setting in settings for word in ("--set", setting)]
-    assert part in " ".join(words(dry("llama-3.1-8b", gpu, "--json", *more), 0))
+    lines = json.loads(dry("llama-3.1-8b", gpu, "--json", *more).stdout)["lines"]
+    assert part in " ".join(lines[-2]["words"])
 
 
 @pytest.fixture
@@ -172,6 +173,31 @@ def test_o_44_an_engine_is_held_against_this_machine(
     said = str(run("inspect", path, "--here").exception)
     assert "built with TensorRT-LLM 1.2.1, running TensorRT-LLM 1.1.0" in said
     assert "the engine has 8 ranks, one a GPU, and there are 1 GPUs" in said
+
+
+def test_the_line_of_the_export_runs_as_it_is_printed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the config and the settings that were given, from another folder than the config's."""
+    (site.folder / "conf").mkdir()
+    config = (site.folder / "trtpipe.yaml").rename(site.folder / "conf/mine.yaml")
+    config.write_text(config.read_text().replace("model: model", f"model: {site.model}"))
+    given = ["--set", "target=../target.yaml", "--set", "prompts.files=[log.jsonl]", "--set", "target.version=1.2.1"]
+    line = words(run("build-engine", "-c", "conf/mine.yaml", *given, "--dry-run", "--json"), 0)
+    assert line[:5] == ["trtpipe", "export", str(site.model), "-c", str(config)]
+    made = run(*line[1:])
+    assert made.exit_code == 0, made.output
+    assert (site.folder / "model-target-checkpoint/rank7.safetensors").is_file()
+
+
+def test_where_there_is_no_config_a_line_makes_one_first(site: Site) -> None:
+    (site.folder / "trtpipe.yaml").unlink()
+    first, export, _build = json.loads(dry(site.model, site.target_file, "--json").stdout)["lines"]
+    assert first["words"] == ["trtpipe", "init", "model-target-workspace"]
+    for line in (first, export):
+        made = run(*line["words"][1:])
+        assert made.exit_code == 0, made.output
+    assert (site.folder / "model-target-checkpoint/rank7.safetensors").is_file()
+    with_none = run("build-engine", "-c", "no.yaml", "--target", site.target_file, "--model", site.model, "--dry-run")
+    assert "the file does not exist" in str(with_none.exception)
 
 
 def test_a_build_needs_a_checkpoint_and_a_local_engine_none(site: Site) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from exports import canonical
 
+from planning import target_path
 from tiny_chain import real_model, write_config, write_prompts
 from trtpipe.core import artifacts
 
@@ -93,11 +94,13 @@ def test_autoawq_prints_the_conversion(folder: Path) -> None:
 
 
 def test_the_workspaces_own_checkpoint_is_made_and_exported(folder: Path) -> None:
+    """An export needs no engine, so the target may be of the engine that it is for."""
     real_model(folder / "model")
     write_prompts(folder / "prompts.jsonl")
     foreseen = json.loads(run(folder, "--format", "autoawq", "--out", "out", "--dry-run", "--json").stdout)
     assert [stage["decision"] for stage in foreseen["stages"]][-1] == "depends"
     assert foreseen["notes"] is None
-    done = run(folder, "--format", "autoawq", "--out", "out", "--json", "--set", "quantization.recipe=rtn")
+    settings = ["--set", "quantization.recipe=rtn", "--set", f"target={target_path('a100x8')}"]
+    done = run(folder, "--format", "autoawq", "--out", "out", "--json", *settings)
     assert done.returncode == 0, done.stderr
     assert list((folder / "out").glob("*.safetensors"))

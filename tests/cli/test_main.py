@@ -27,6 +27,7 @@ TARGET = "kind: vllm\nweights: w4a16\nkv_dtype: [bfloat16]\n"
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "trtpipe.yaml").write_text(CONFIG)
     (tmp_path / "engine.yaml").write_text(TARGET)
+    (tmp_path / "a.jsonl").write_text('{"prompt": "one"}\n')
     return tmp_path
 
 
@@ -71,7 +72,9 @@ def test_the_config_may_come_from_the_environment(folder: Path) -> None:
         (["validate", "-c", "no.yaml"], 3, "error: the file does not exist"),
         (["validate", "--set", "prompts.seed=-1"], 3, "error: `prompts.seed`: Input should be greater"),
         (["promote"], 3, "error: there is no release yet"),
-        (["rollback"], 6, "error: no release is promoted yet"),
+        (["promote", "3f2a"], 3, "error: there is no release yet"),
+        (["rollback"], 3, "error: no release is promoted yet"),
+        (["serve"], 3, "error: no release is promoted yet"),
     ],
 )
 def test_errors_have_three_parts_and_a_code(folder: Path, arguments: list[str], code: int, said: str) -> None:
@@ -87,6 +90,13 @@ def test_errors_have_three_parts_and_a_code(folder: Path, arguments: list[str], 
     assert document["ok"] is False
     assert document["errors"][0]["exit_code"] == code
     assert f"error: {document['errors'][0]['what']}" == what
+
+
+def test_a_prompt_is_no_option(folder: Path) -> None:
+    nobody_answers = ["ask", "--set", "serving.http_port=1"]
+    done = run(folder, *nobody_answers, "--", "--json")
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (4, "", "error: no server answers")
+    assert json.loads(run(folder, *nobody_answers, "--json", "--", "--json").stdout)["errors"][0]["exit_code"] == 4
 
 
 def test_json_lists_all_problems(folder: Path) -> None:

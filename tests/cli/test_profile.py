@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import tiny_chain
+from planning import target_path
 from trtpipe.chain import prompts as profiling
 from trtpipe.cli import trtpipe
 from trtpipe.config.load import workspace
@@ -68,6 +69,12 @@ def test_the_configs_log_is_described_with_what_would_be_chosen(folder: Path) ->
         assert "question 1" not in text
 
 
+def test_the_target_may_be_of_tensorrt_llm(folder: Path) -> None:
+    settings = ["--set", f"target={target_path('a100x8')}", "--set", "target.kv_block_tokens=128"]
+    found = document(folder, *settings)
+    assert (found["code"], found["profile"]["prefix"]["block_tokens"]) == (0, 128)
+
+
 def test_text_is_shown_if_asked_for(folder: Path) -> None:
     assert run(folder, "--show-prompts").exit_code == 0
     assert "question " in (folder / ".trtpipe/prompts.html").read_text()
@@ -97,9 +104,20 @@ def test_traffic_like_the_record_passes_and_other_traffic_is_stale(folder: Path,
     assert "prompt_tokens: Kolmogorov-Smirnov 1.0000, limit " in result.stdout
 
 
-def test_what_is_no_record_of_prompts_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_what_became_of_the_rows_is_on_the_screen(folder: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    longer = json.dumps({"prompt": "one of many words " * 100}) + "\n"
+    log.write_text(log.read_text() + longer)
+    (line,) = [line for line in run(folder).stdout.splitlines() if line.startswith("chosen")]
+    assert line == "chosen    60 kept, 1 cut, 0 windowed: 34 to calibrate with (13 general), 40 held out"
+    assert "chosen" not in run(folder, "--prompts", str(log)).stdout
+
+
+def test_what_is_no_record_of_prompts_is_refused_before_the_log_is_read(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").unlink()
     result = run(folder, "--against", str(tmp_path))
     assert isinstance(result.exception, ConfigError)
+    assert result.exception.what == "not a finished artifact: it has no record.json"
 
 
 def test_the_record_and_the_run_folder_hold_no_text(folder: Path) -> None:

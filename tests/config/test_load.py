@@ -3,42 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from config_files import CONFIG, TARGET, load, problems, write
+from trtpipe.config import starter
 from trtpipe.config.load import target_file, workspace
 from trtpipe.config.policy import DriftPolicy
-from trtpipe.errors import ConfigError, Problems, TrtpipeError, UsageFault
-
-if TYPE_CHECKING:
-    from trtpipe.config.load import Workspace
-
-CONFIG = "model: sample\nprompts:\n  files: [a.jsonl]\ntarget: engine.yaml\npolicy: policy.yaml\n"
-TARGET = "kind: vllm\nweights: w4a16\nkv_dtype: [bfloat16]\n"
-POLICY = "why: test\nper_segment:\n  kl_top20_nats_max: 0.2\n"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    write(tmp_path, config=CONFIG, target=TARGET, policy=POLICY)
-    return tmp_path
-
-
-def write(folder: Path, **texts: str) -> None:
-    names = {"config": "trtpipe.yaml", "target": "engine.yaml", "policy": "policy.yaml"}
-    for name, text in texts.items():
-        (folder / names[name]).write_text(text)
-
-
-def load(folder: Path, *overrides: str) -> Workspace:
-    return workspace(folder / "trtpipe.yaml", overrides)
-
-
-def problems(folder: Path, *overrides: str) -> list[TrtpipeError]:
-    with pytest.raises(TrtpipeError) as caught:
-        load(folder, *overrides)
-    return caught.value.each()
+from trtpipe.errors import Problems, UsageFault
 
 
 def test_the_repositorys_own_config_is_valid() -> None:
@@ -63,9 +35,18 @@ def test_a_partly_given_section_keeps_its_own_defaults(folder: Path) -> None:
 
 
 def test_without_a_policy_the_default_holds(folder: Path) -> None:
-    write(folder, config=CONFIG.replace("policy: policy.yaml\n", ""))
+    write(folder, config=CONFIG.replace("policy: policy.yaml\n", "").replace("sample", "/models/mine"))
     assert load(folder).policy == DriftPolicy()
     assert load(folder, "policy.confidence=0.9").policy.confidence == 0.9
+
+
+def test_only_the_sample_has_the_samples_limits(tmp_path: Path) -> None:
+    starter.write(tmp_path)
+    sample, other = load(tmp_path), load(tmp_path, "model=/models/mine")
+    assert sample.policy.overall.top1_agreement_min == 0.77
+    assert load(tmp_path, "policy.confidence=0.9").policy == sample.policy.model_copy(update={"confidence": 0.9})
+    assert other.policy == DriftPolicy()
+    assert other.policy.overall.top1_agreement_min == 0.94
 
 
 def test_overrides_go_to_their_file(folder: Path) -> None:
@@ -102,63 +83,29 @@ def test_the_problems_of_all_files_come_as_one_error(folder: Path) -> None:
     ]
 
 
+def test_where_there_is_no_config_the_way_to_one_is_told(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path)
+    assert (problem.what, problem.where) == ("the file does not exist", str(tmp_path / "trtpipe.yaml"))
+    assert "`trtpipe init`" in str(problem.fix)
+    (tmp_path / "trtpipe.yml").write_text(CONFIG)
+    (problem,) = problems(tmp_path)
+    assert problem.fix == f"did you mean {tmp_path / 'trtpipe.yml'}?"
+
+
 def test_files_that_are_missing_are_told_with_the_rest(folder: Path) -> None:
     write(folder, config=CONFIG.replace("sample", "[1]"))
     for name in ("engine.yaml", "policy.yaml"):
         (folder / name).unlink()
     found = problems(folder)
-    assert [one.what for one in found[1:]] == ["the file does not exist"] * 2
-    assert [Path(str(one.where)).name for one in found] == ["trtpipe.yaml:1:1", "engine.yaml", "policy.yaml"]
+    assert [one.what for one in found[1:]] == [
+        f"`target`: there is no {folder / 'engine.yaml'}", f"`policy`: there is no {folder / 'policy.yaml'}"
+    ]  # fmt: skip
+    assert [Path(str(one.where)).name for one in found] == [f"trtpipe.yaml:{line}:1" for line in (1, 4, 5)]
 
 
 def test_a_missing_target_key_does_not_hide_the_policy(folder: Path) -> None:
     write(folder, config=CONFIG.replace("target: engine.yaml\n", ""), policy="confidence: 2\n")
     assert [one.what.split(":")[0] for one in problems(folder)] == ["`target` is missing", "`confidence`"]
-
-
-@pytest.mark.parametrize(
-    ("override", "what", "fix"),
-    [
-        ("modle=x", "unknown key `modle`", "did you mean `model`?"),
-        ("prompts.sed=1", "unknown key `prompts.sed`", "did you mean `seed`?"),
-        ("target.vllm=1", "unknown key `vllm`", "known keys: kind, weights, kv_dtype"),
-        ("target.kv_pol_mib=1", "unknown key `kv_pol_mib`", "did you mean `kv_pool_mib`?"),
-        ("target.gpu=a100", "unknown key `gpu`", "known keys"),
-        ("policy.overall.kl=1", "unknown key `overall.kl`", "known keys: kl_top20_nats_max"),
-        ("prompts={}", "`prompts.files` is missing", "add `files:` there"),
-        ("prompts.files=[1]", "`prompts.files.0`: Input should be a valid string", "correct"),
-        ("target.threads=x", "`threads`: Input should be a valid integer; or Input should be 'auto'", ""),
-        ("target.threads=0", "`threads`: Input should be greater than or equal to 1; or", ""),
-        ("target.kind=x", "there is no engine kind `x`", "write `kind:` with one of vllm, tensorrt-llm"),
-        ("target.kind=vlm", "there is no engine kind `vlm`", "did you mean `vllm`?"),
-        ("target.kv_dtype=[fp8]", "`kv_dtype.0`: Input should be 'fp8_e4m3' or 'bfloat16'", ""),
-        ("quantization.time_limit_s=1e999", "`quantization.time_limit_s`: Input should be a finite", ""),
-        ("prompts.seed=true", "`prompts.seed`: Input should be a valid integer", ""),
-        ("prompts.seed=18446744073709551616", "`prompts.seed`: Input should be less than", ""),
-        ("target.prefix_caching=no", "`prefix_caching`: Input should be a valid boolean", ""),
-    ],
-)
-def test_one_wrong_override(folder: Path, override: str, what: str, fix: str) -> None:
-    (found,) = problems(folder, override)
-    assert isinstance(found, ConfigError)
-    assert found.what.startswith(what)
-    assert found.fix is not None
-    assert found.fix.startswith(fix)
-    assert found.where == f"--set {override.partition('=')[0]}"
-
-
-def test_a_target_without_kind_is_told_in_plain_words(folder: Path) -> None:
-    (folder / "engine.yaml").write_text("weights: w4a16\n")
-    (found,) = problems(folder)
-    assert found.what == "the target does not say which engine: `kind` is missing"
-    assert found.where == f"{folder / 'engine.yaml'}:1:1"
-
-
-@pytest.mark.parametrize("override", ["seed", "=1", "prompts.files.0=x", "policy.why.deeper=1"])
-def test_an_override_that_fits_nowhere_is_a_usage_fault(folder: Path, override: str) -> None:
-    (found,) = problems(folder, override)
-    assert isinstance(found, UsageFault)
-    assert str(found.where).startswith("--set")
 
 
 def test_a_file_that_holds_no_mapping(folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trtpipe.errors import ConfigError, GateRejected
+from trtpipe.errors import ConfigError
 from trtpipe.release.current import HISTORY, current, history, link, require_current, switch
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_before_the_first_promotion_there_is_none(releases: Releases) -> None:
     assert current(releases.store) is None
     assert history(releases.store) == []
-    with pytest.raises(GateRejected, match="no release is promoted yet"):
+    with pytest.raises(ConfigError, match="no release is promoted yet"):
         require_current(releases.store)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from served_engines import ENGINES, LOCAL, TENSORRT_LLM
 from trtpipe.triton_repo import configs, contract, pbtxt
-from trtpipe.triton_repo.engine_parameters import FIXED, LEFT_OUT, MUST_EXIST, EngineParameters
+from trtpipe.triton_repo.engine_parameters import FIXED, LEFT_OUT, MUST_EXIST
 
 MODELS = ["preprocessing", "tensorrt_llm", "postprocessing", "ensemble", "tensorrt_llm_bls"]
 FOLDERS = {"vllm": "triton_repo", "tensorrt-llm": "triton_repo/tensorrt-llm"}
@@ -45,13 +45,6 @@ def test_keys_without_which_the_backend_does_not_load_are_there(key):
 
 def test_what_is_left_out_has_no_value_elsewhere():
     assert not LEFT_OUT.keys() & (FIXED.keys() | TENSORRT_LLM.parameters.texts().keys())
-
-
-@pytest.mark.parametrize("changes", [{"kv_reuse": True}, {"beam_width_max": 4}, {"kv_memory_share": 0.1}])
-def test_parameters_are_read_back_as_they_were(changes):
-    parameters = replace(TENSORRT_LLM.parameters, **changes)
-
-    assert EngineParameters.read(parameters.texts()) == parameters
 
 
 def test_limits_and_queue_come_from_the_engine():

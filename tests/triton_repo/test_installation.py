@@ -14,6 +14,12 @@ def test_no_environment_is_named(tmp_path):
         installation.find(tmp_path / "absent")
 
     assert caught.value.where == str(tmp_path / "absent")
+    pip = f"{tmp_path}/absent/bin/pip"
+    assert caught.value.fix.startswith(
+        f"make it: python{sys.version_info.major}.{sys.version_info.minor} -m venv {tmp_path}/absent "
+        f"&& {pip} install --no-deps nvidia-pytriton==0.7.0 && {pip} install 'jinja2<4,>=3.1' 'numpy<2,>=1.26' "
+    )
+    assert "serving.triton_environment" in caught.value.fix
 
 
 def test_an_environment_without_triton_is_named():

@@ -21,7 +21,7 @@ def write(folder: Path, **texts: str) -> Path:
 def faults(folder: Path) -> set[tuple[str, str]]:
     """Return what is refused, each with file and line."""
     with pytest.raises(TrtpipeError) as caught:
-        overlays.merge(configs.build(TENSORRT_LLM), overlays.read(folder))
+        overlays.merge(configs.build(TENSORRT_LLM), overlays.read(folder), None)
     assert all(fault.fix for fault in caught.value.each())
     return {(Path(str(fault.where)).relative_to(folder).as_posix(), fault.what) for fault in caught.value.each()}
 
@@ -30,7 +30,7 @@ def faults(folder: Path) -> set[tuple[str, str]]:
 def test_without_overlays_the_configs_are_as_generated(tmp_path: Path, kind: str) -> None:
     generated = configs.build(ENGINES[kind])
     for folder in (tmp_path, tmp_path / "none"):
-        merged = overlays.merge(generated, overlays.read(folder))
+        merged = overlays.merge(generated, overlays.read(folder), None)
         assert (merged.configs, merged.notes) == (generated, [])
     assert overlays.digest_of({}) == {}
 
@@ -45,7 +45,7 @@ def test_fields_lists_and_keys_of_maps_replace_what_is_generated(tmp_path: Path)
         )
     )
     generated = configs.build(TENSORRT_LLM)
-    merged = overlays.merge(generated, given)
+    merged = overlays.merge(generated, given, None)
     assert [group.count for group in merged.configs["preprocessing"].instance_group] == [4]
     batching = merged.configs["tensorrt_llm"].dynamic_batching
     assert list(batching.preferred_batch_size) == [8]
@@ -67,7 +67,7 @@ def test_a_value_that_is_the_default_replaces_another_one_too(tmp_path: Path) ->
     said = f"tensorrt_llm_bls/config.pbtxt:{line}: decoupled is true here and false in tensorrt_llm"
     assert faults(tmp_path) == {("tensorrt_llm.pbtxt:2", said)}
     write(tmp_path, tensorrt_llm_bls="model_transaction_policy { decoupled: false }")
-    merged = overlays.merge(configs.build(TENSORRT_LLM), overlays.read(tmp_path))
+    merged = overlays.merge(configs.build(TENSORRT_LLM), overlays.read(tmp_path), None)
     assert merged.configs["tensorrt_llm"].model_transaction_policy.decoupled is False
 
 
@@ -109,7 +109,7 @@ def test_what_is_no_overlay_is_refused_all_at_once(tmp_path: Path) -> None:
         overlays.read(tmp_path)
     found = {Path(str(fault.where)).name: fault.what for fault in caught.value.each()}
     assert found.keys() == {
-        "postprocesing.pbtxt", "notes.txt", "preprocessing.pbtxt:3", "ensemble.pbtxt:2", "tensorrt_llm.pbtxt:1",
+        "postprocesing.pbtxt", "notes.txt", "preprocessing.pbtxt:2", "ensemble.pbtxt:2", "tensorrt_llm.pbtxt:1",
     }  # fmt: skip
     assert found["ensemble.pbtxt:2"] == "an overlay can't change `name`"
     assert found["notes.txt"] == "`notes.txt` is the overlay of no model"

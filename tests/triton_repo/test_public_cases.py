@@ -9,10 +9,19 @@ import numpy as np
 import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-from served_engines import TENSORRT_LLM
+from served_engines import ENGINES
 from trtpipe.engines.trtllm.build import chosen
-from trtpipe.triton_repo import exchange, grpc_messages, http_events, repository
+from trtpipe.triton_repo import configs, exchange, grpc_messages, http_events, repository
+from trtpipe.triton_repo.trtllm_repository import Packaging
 
+PACKAGING = Packaging(
+    requests_max=8,
+    kv_memory_share=0.9,
+    kv_reuse=False,
+    chunked_context=False,
+    load_time_limit_s=60,
+    template_date="2026-01-01",
+)
 LLAMA_SPECIAL = ["<unk>", "<s>", "</s>"]
 
 
@@ -161,16 +170,69 @@ def test_any_of_the_ending_tokens_ends_an_answer():
 
 def test_one_beam_is_the_default_everywhere_and_more_are_refused_in_words():
     from generation import Limits, read
-    from parameters import RequestError
+    from parameters import BEAMS, RequestError
 
     values = {"input_ids": [5], "input_lengths": [1], "request_output_len": [1]}
     limits = Limits(tokens=64, vocabulary=10, eos_ids=frozenset())
 
-    assert TENSORRT_LLM.parameters.texts()["max_beam_width"] == "1"
-    assert chosen.FIXED["max_beam_width"] == 1
+    assert PACKAGING.engine().parameters.texts()["max_beam_width"] == "1"
+    assert chosen.FIXED["max_beam_width"] == BEAMS == 1
     assert read(values, limits) == read(values | {"beam_width": [1]}, limits)
-    with pytest.raises(RequestError, match="beam_width is 4; this engine serves 1 only"):
+    with pytest.raises(RequestError, match="beam_width is 4; only 1 is served"):
         read(values | {"beam_width": [4]}, limits)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_more_beams_are_refused_before_any_engine_sees_them(kind):
+    """TensorRT-LLM's would answer with an assertion and its stack. Only what fails in preprocessing has a 4xx there."""
+    first = configs.build(ENGINES[kind])["ensemble"].ensemble_scheduling.step[0]
+
+    assert (first.model_name, first.input_map["BEAM_WIDTH"]) == ("preprocessing", "beam_width")
+
+
+@pytest.mark.parametrize(("beams", "refused"), [(None, False), (1, False), (4, True), (0, True)])
+def test_preprocessing_answers_other_beams_with_an_error_of_the_client(preprocessing, beams, refused):
+    asked = {"QUERY": [b"0"], "REQUEST_OUTPUT_LEN": [1]} | ({} if beams is None else {"BEAM_WIDTH": [beams]})
+    answer = preprocessing(asked)
+
+    if refused:
+        assert answer.error == (f"beam_width is {beams}; only 1 is served", "INVALID_ARG")
+    else:
+        assert answer.error is None
+
+
+@pytest.fixture
+def preprocessing(monkeypatch, llama, table):
+    """Return a function that gives the model one request, by plain values for its tensors."""
+
+    class TritonError:
+        INVALID_ARG = "INVALID_ARG"
+
+        def __new__(cls, *arguments):
+            return arguments
+
+    def input_tensor(request, name):
+        return None if name not in request.tensors else SimpleNamespace(as_numpy=lambda: request.tensors[name])
+
+    backend = SimpleNamespace(
+        get_input_tensor_by_name=input_tensor,
+        Tensor=lambda name, values: (name, values),
+        TritonError=TritonError,
+        InferenceResponse=lambda tensors=(), error=None: SimpleNamespace(tensors=dict(tensors), error=error),
+    )
+    monkeypatch.setitem(sys.modules, "triton_python_backend_utils", backend)
+    spec = importlib.util.spec_from_file_location("preprocessing", repository.MODELS / "preprocessing" / "model.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    model = module.TritonPythonModel()
+    model.tokenizer, model.table = llama, table
+
+    def ask(tensors):
+        given = {name: np.array([values]) for name, values in tensors.items()}
+        (answer,) = model.execute([SimpleNamespace(tensors=given, parameters=lambda: "")])
+        return answer
+
+    return ask
 
 
 def test_ids_for_the_engine_itself_are_sent_with_their_batch_dimension():

@@ -1,6 +1,8 @@
 """Repositories made elsewhere: each fault is named with file and line, all at once."""
 
+import functools
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from served_engines import ENGINES, TENSORRT_LLM
 from trtpipe.errors import ConfigError, TrtpipeError
 from trtpipe.triton_repo import configs, pbtxt, repository_check
+from trtpipe.triton_repo import repository as repository_module
 
 
 @pytest.fixture
@@ -16,12 +19,26 @@ def repository(tmp_path):
 
 
 def write(folder, engine):
-    for name, config in configs.build(engine).items():
+    for name, text in texts(engine).items():
         version = folder / name / "1"
         version.mkdir(parents=True)
-        (folder / name / "config.pbtxt").write_text(pbtxt.render(config))
-        if config.backend == "python":
+        (folder / name / "config.pbtxt").write_text(text)
+        if 'backend: "python"' in text:
             (version / "model.py").write_text("")
+    return folder
+
+
+@functools.cache
+def texts(engine):
+    return {name: pbtxt.render(config) for name, config in configs.build(engine).items()}
+
+
+def own_code(folder):
+    """Lay the code of this project's models beside their configs."""
+    for model in repository_module.SHARED:
+        if (folder / model / "1" / "model.py").exists():
+            for module in repository_module.modules(model):
+                shutil.copy(module, folder / model / "1")
     return folder
 
 
@@ -30,6 +47,14 @@ def edit(repository, model, old, new):
     text = path.read_text()
     assert re.search(old, text), old
     path.write_text(re.sub(old, new, text, count=1))
+
+
+def give(repository, model, key, value):
+    edit(repository, model, rf'(key: "{key}"[^"]*)"[^"]*"', rf'\1"{value}"')
+
+
+def added(key, value):
+    return f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n'
 
 
 def faults(repository):
@@ -45,9 +70,11 @@ def line_of(repository, model, text):
 
 @pytest.mark.parametrize("kind", ENGINES)
 def test_generated_repositories_are_in_order(tmp_path, kind):
-    write(tmp_path / "model_repository", ENGINES[kind])
+    own_code(write(tmp_path / "model_repository", ENGINES[kind]))
 
-    assert len(repository_check.check(tmp_path)) == len(repository_check.check(tmp_path / "model_repository")) == 5
+    for folder in (tmp_path, tmp_path / "model_repository"):
+        checked = repository_check.check(folder)
+        assert (len(checked.models), checked.unset) == (5, {})
 
 
 def test_placeholders_in_fields_of_any_kind_are_all_named(repository):
@@ -70,6 +97,26 @@ def test_a_placeholder_in_a_comment_is_none(repository):
     edit(repository, "postprocessing", "name:", "# ${later}\nname:")
 
     assert repository_check.check(repository)
+
+
+@pytest.mark.parametrize("folder", ["/models/a#b", "/models/#1", "it's # one"])
+def test_what_stands_behind_a_hash_in_quotes_is_part_of_the_value(repository, folder):
+    give(repository, "tensorrt_llm", "gpt_model_path", folder)
+
+    assert repository_check.check(repository)
+
+
+def test_a_placeholder_behind_a_hash_in_quotes_is_found(repository):
+    edit(repository, "postprocessing", 'backend: "python"', 'backend: "#1 ${backend}" # ${none}')
+    where = line_of(repository, "postprocessing", "${backend}")
+
+    assert "placeholder left: ${backend}" in faults(repository)[where]
+
+
+def test_a_fault_behind_a_comment_with_quotes_has_its_own_line(repository):
+    edit(repository, "ensemble", "max_batch_size: 1", "# it's a \"comment\nmax_batch_sise: 1")
+
+    assert "max_batch_sise" in faults(repository)[line_of(repository, "ensemble", "max_batch_sise")]
 
 
 def test_missing_models_versions_and_code_are_named(repository):
@@ -105,35 +152,65 @@ def test_a_parameter_that_nothing_reads_is_an_error(repository):
 
 
 @pytest.mark.parametrize(
+    ("kind", "model", "key", "near"),
+    [
+        ("tensorrt-llm", "preprocessing", "tokeniser_dir", "tokenizer_dir"),
+        ("tensorrt-llm", "preprocessing", "add_special_tokens", None),
+        ("vllm", "postprocessing", "skip_special_tokens", None),
+        ("vllm", "tensorrt_llm_bls", "accumulate_tokens", None),
+        ("vllm", "tensorrt_llm", "kv_cache_free_gpu_mem_fraction", None),
+        ("vllm", "tensorrt_llm", "max_attention_window_size", None),
+        ("vllm", "ensemble", "tokenizer_dir", None),
+    ],
+)
+def test_a_parameter_that_the_models_code_does_not_read_is_an_error(tmp_path, kind, model, key, near):
+    repository = own_code(write(tmp_path, ENGINES[kind]))
+    path = repository / model / "config.pbtxt"
+    path.write_text(path.read_text() + added(key, "8192,4096"))
+    with pytest.raises(ConfigError, match=f"does not read the parameter `{key}`") as caught:
+        repository_check.check(repository)
+
+    assert caught.value.where == str(repository / line_of(repository, model, f'"{key}"'))
+    assert caught.value.fix == (f"did you mean `{near}`?" if near else "take it out: nothing reads it")
+
+
+@pytest.mark.parametrize(
     ("key", "value"),
     [
         ("enable_kv_cache_reuse", "yes"),
+        ("enable_kv_cache_reuse", "tRUE"),
+        ("max_beam_width", "0"),
+        ("kv_cache_host_memory_bytes", "-1"),
+        *(("num_nodes", text) for text in ("1.5", "1e3", "nan", "1 node", "99999999999", "1,2")),
+        *(("kv_cache_free_gpu_mem_fraction", text) for text in ("0", "1", "1.5", "-0.1", "nan", "inf", "90%", "0,9")),
+        ("gpu_weights_percent", "1.01"),
         ("max_beam_width", "one"),
         ("batch_scheduler_policy", "max_utilisation"),
         ("gpt_model_type", "inflight"),
     ],
 )
 def test_values_that_the_backend_can_not_read_are_named(repository, key, value):
-    edit(repository, "tensorrt_llm", rf'(key: "{key}"\s*value {{\s*string_value: )"[^"]*"', rf'\1"{value}"')
+    give(repository, "tensorrt_llm", key, value)
 
     assert faults(repository) == {
         line_of(repository, "tensorrt_llm", key): f"{key} is '{value}', which the backend can't read"
     }
 
 
-@pytest.mark.parametrize(("backend", "accepted"), [("tensorrtllm", True), ("python", False)])
-def test_a_list_of_windows_is_for_the_backend_that_takes_one(repository, backend, accepted):
-    window = 'parameters { key: "max_attention_window_size" value { string_value: "8192,4096" } }\n'
-    edit(repository, "tensorrt_llm", "parameters {", window + "parameters {")
-    edit(repository, "tensorrt_llm", 'backend: "tensorrtllm"', f'backend: "{backend}"')
-    (repository / "tensorrt_llm" / "1" / "model.py").write_text("")
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("kv_cache_free_gpu_mem_fraction", "9e-1"),
+        ("gpu_weights_percent", "1"),
+        ("kv_cache_host_memory_bytes", "34359738368"),
+        ("enable_kv_cache_reuse", "TRUE"),
+        ("gpt_model_type", "v1"),
+    ],
+)
+def test_values_that_the_backend_reads_as_they_are_meant_pass(repository, key, value):
+    give(repository, "tensorrt_llm", key, value)
 
-    if accepted:
-        assert repository_check.check(repository)
-    else:
-        assert list(faults(repository).values()) == [
-            "max_attention_window_size is a list, which the backend python does not take"
-        ]
+    assert repository_check.check(repository)
 
 
 def test_wrong_types_dims_and_tensors_of_other_releases_are_named(repository):

@@ -22,7 +22,7 @@ from trtpipe.quantization import preflight
 from trtpipe.quantization import stage as quantization
 from trtpipe.quantization.kinds import stage as foreign
 from trtpipe.sample import stage as sample
-from trtpipe.triton_repo import overlays, repository
+from trtpipe.triton_repo import installation, overlays, repository
 
 # Property of the chain -> stage that makes it, in the order in which a run needs them.
 STAGE_NAMES = {
@@ -55,12 +55,15 @@ class Chain:
         self.space = space
         self.keep_digests = keep_digests
         self.runner = runner
-        self.target = _local(space.target)
 
     @cached_property
     def plan(self) -> VllmPlan:
-        """What the engine is started with. Raises EnvironmentUnfit where this CPU can't do it."""
-        settings = VllmSettings(**self.target.model_dump(exclude={"kind", "weights", "load_time_limit_s"}))
+        """What the local engine is started with.
+
+        Raises EnvironmentUnfit where this CPU can't do it, or the target is of another engine. Whatever needs the
+        engine asks for its plan first: hours of calibration come before it.
+        """
+        settings = VllmSettings(**_local(self.space).model_dump(exclude={"kind", "weights", "load_time_limit_s"}))
         cores = len(os.sched_getaffinity(0))
         return vllm_arguments.plan(
             settings,
@@ -81,7 +84,7 @@ class Chain:
 
     @cached_property
     def prompt_set(self) -> Artifact:
-        block_tokens = self.target.kv_block_tokens
+        block_tokens = self.space.target.kv_block_tokens
         return self.runner.obtain(prompts.stage(self.space, self.model.folder, self.model.digest, block_tokens))
 
     @cached_property
@@ -131,9 +134,8 @@ class Chain:
 
     @cached_property
     def engine(self) -> Artifact:
-        return self.runner.obtain(
-            vllm_build.stage(self.checkpoint.path, self.checkpoint.digest, self.plan, self.target.load_time_limit_s)
-        )
+        plan, limit_s = self.plan, self.space.target.load_time_limit_s
+        return self.runner.obtain(vllm_build.stage(self.checkpoint.path, self.checkpoint.digest, plan, limit_s))
 
     @cached_property
     def release(self) -> Artifact:
@@ -146,34 +148,41 @@ class Chain:
     @cached_property
     def baseline(self) -> Artifact:
         """The unquantized model's scores on the held-out prompts."""
-        return self.runner.obtain(
-            scoring.baseline_stage(self.model.folder, self.model.digest, self.prompt_set, self.plan)
-        )
+        plan = self.plan
+        return self.runner.obtain(scoring.baseline_stage(self.model.folder, self.model.digest, self.prompt_set, plan))
+
+    @cached_property
+    def triton(self) -> scoring.TritonPlace:
+        """Where the Triton is that answers the check's prompts. Raises EnvironmentUnfit where it could not run."""
+        serving = self.space.config.serving
+        folder = self.space.resolve(serving.triton_environment)
+        installation.require_same_python(installation.find(folder), Path(sys.prefix))
+        return scoring.TritonPlace(folder, self.runner.store.state, serving.ready_timeout_s)
 
     @cached_property
     def release_scores(self) -> Artifact:
         """The release's scores on the same prompts, and on what it answers through Triton."""
+        plan, triton = self.plan, self.triton  # before the stages that they come after: see `plan`
         served_prompts = self.space.policy.served_prompts
-        serving = self.space.config.serving
-        triton = scoring.TritonPlace(
-            self.space.resolve(serving.triton_environment), self.runner.store.state, serving.ready_timeout_s
-        )
         return self.runner.obtain(
-            scoring.release_stage(self.release, self.baseline, self.prompt_set, self.plan, served_prompts, triton)
+            scoring.release_stage(self.release, self.baseline, self.prompt_set, plan, served_prompts, triton)
         )
 
     @cached_property
     def verdict(self) -> Artifact:
+        candidate = self.release_scores
         return self.runner.obtain(
-            check.stage(self.release, self.baseline, self.release_scores, self.prompt_set, self.space.policy)
+            check.stage(self.release, self.baseline, candidate, self.prompt_set, self.space.policy)
         )
 
 
-def _local(target: VllmTarget | TensorrtLlmTarget) -> VllmTarget:
-    if isinstance(target, TensorrtLlmTarget):
+def _local(space: Workspace) -> VllmTarget:
+    if isinstance(space.target, TensorrtLlmTarget):
+        target = space.resolve(space.config.target)
         raise EnvironmentUnfit(
             "this step works on the local engine only, and the target is of kind tensorrt-llm",
-            where="kind of the target file",
-            fix="use engines/local.yaml here; a TensorRT-LLM engine: `trtpipe build-engine --dry-run` prints its lines",
+            where=f"{target} (kind)",
+            fix=f"`trtpipe build-engine --target {target} --model DIR --dry-run` prints the lines that build this one, "
+            "`trtpipe accept` does it all on its machine; here, use a target of kind vllm, such as engines/local.yaml",
         )
-    return target
+    return space.target

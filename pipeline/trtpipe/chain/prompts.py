@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trtpipe.calibration import compare, document, files, population, sets, tokenizing
+from trtpipe.calibration import document, files, population, sets, tokenizing
 from trtpipe.calibration import stage as selection
 from trtpipe.calibration.reading import Log
 from trtpipe.calibration.settings import Selection
@@ -17,7 +17,6 @@ from trtpipe.errors import ConfigError
 from trtpipe.report import prompts as report
 
 if TYPE_CHECKING:
-    from trtpipe.calibration.compare import Finding
     from trtpipe.config.load import Workspace
     from trtpipe.core.progress import Reporter
     from trtpipe.core.runner import Stage
@@ -64,18 +63,18 @@ def describe(
     return Description(content, document.examples(found))
 
 
-def compare_with(record: Path, content: dict[str, Any]) -> list[Finding]:
-    """Compare a description with a prompt set's record. Raises ConfigError where it is none, or an older one."""
+def reference_of(record: Path) -> dict[str, Any]:
+    """Return a prompt set's distributions, to compare with. Raises ConfigError where it is none, or an older one."""
     folder = record.parent if record.name == artifacts.RECORD else record
     artifact = artifacts.read(folder)
-    reference = artifact.record.figures.get("reference")
+    reference: dict[str, Any] | None = artifact.record.figures.get("reference")
     if artifact.record.kind != "prompt-set" or reference is None:
         raise ConfigError(
             "the record holds no distribution of prompts to compare with",
             where=str(folder),
             fix="give the folder of a prompt set (calibration/sets/...) made by this version",
         )
-    return compare.compare(reference, content["profile"]["reference"])
+    return reference
 
 
 def _general(space: Workspace) -> Path:

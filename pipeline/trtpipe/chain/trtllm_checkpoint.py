@@ -29,15 +29,23 @@ class Line:
     words: list[str]
 
 
-def lines(planned: Planned, out: Path) -> list[Line]:
+@dataclass(frozen=True)
+class Config:
+    """The config that an export reads. ``path``: None where there is none yet; ``settings``: those given."""
+
+    path: Path | None
+    settings: tuple[str, ...] = ()
+
+
+def lines(planned: Planned, out: Path, config: Config) -> list[Line]:
     """Return what makes the checkpoint in ``out``. Raises ConfigError where nothing that is known here does."""
     target, model = planned.plan.target, planned.model
     layout = _layout(model)
     if target.weights == "w4a16_gptq":
-        return _converted(planned, layout, out)
+        return _converted(planned, layout, out, config)
     if _is_exported(target, planned.plan.division.shape.model_type):
-        words = [*_exporting(planned, layout), *_division(target), "--out", str(out)]
-        return [Line("the checkpoint: codes and scales as calibrated, one file a rank", words)]
+        purpose = "the checkpoint: codes and scales as calibrated, one file a rank"
+        return _exported(planned, layout, config, purpose, [*_division(target), "--out", str(out)])
     if layout is not None:
         raise _no_way(
             planned, f"only TensorRT-LLM's quantize.py makes one with {_wanted(target)}, of an unquantized model"
@@ -61,17 +69,17 @@ def _wanted(target: TensorrtLlmTarget) -> str:
     return f"weights {target.weights} and kv_dtype {target.kv_dtype}"
 
 
-def _converted(planned: Planned, layout: str | None, out: Path) -> list[Line]:
+def _converted(planned: Planned, layout: str | None, out: Path, config: Config) -> list[Line]:
     """Return the way through upstream's converter; what it would read wrongly becomes an AutoAWQ folder first."""
     target, shape = planned.plan.target, planned.plan.division.shape
     if shape.model_type not in CONVERTERS:
         raise _no_way(planned, f"TensorRT-LLM's converter of `{shape.model_type}` takes no AutoAWQ or GPTQ checkpoint")
-    folder, made = planned.model, []
+    folder, made = planned.model, list[Line]()
     why = None if layout is None or layout == OURS else _misread(folder)
     if layout not in MAKERS or why is not None:
         folder = out.with_name(f"{out.name}-autoawq")
-        words = [*_exporting(planned, layout), "--format", "autoawq", "--out", str(folder)]
-        made.append(Line(f"the codes in AutoAWQ's layout{f': {why}' if why else ''}", words))
+        purpose = f"the codes in AutoAWQ's layout{f': {why}' if why else ''}"
+        made = _exported(planned, layout, config, purpose, ["--format", "autoawq", "--out", str(folder)])
     converting = scripts.convert(
         shape.model_type, folder, out, tensor_parallel=target.tensor_parallel,
         pipeline_parallel=target.pipeline_parallel, dtype=target.dtype, vocabulary=shape.vocabulary,
@@ -95,17 +103,32 @@ def _misread(model: Path) -> str | None:
     return None if known.zero_offset else "convert_checkpoint.py reads the zero points of gptq_v2 wrongly"
 
 
-def _exporting(planned: Planned, layout: str | None) -> list[str]:
-    target, words = planned.plan.target, ["trtpipe", "export"]
+def _exported(planned: Planned, layout: str | None, config: Config, purpose: str, words: list[str]) -> list[Line]:
+    """Return the export with the user's config, overridden as it was here; before it, what makes one where none is."""
+    lines, path = list[Line](), config.path
+    if path is None:
+        path = Path(f"{planned.model.name}-{planned.target.stem}-workspace") / "trtpipe.yaml"
+        purpose_of_it = f"a workspace: put your prompts into {path} before the next line, it has the sample's"
+        lines.append(Line(purpose_of_it, ["trtpipe", "init", str(path.parent)]))
+    own = _settings(planned, layout)
+    given = [setting for setting in config.settings if setting.partition("=")[0] not in own]
+    settings = [*given, *(f"{name}={value}" for name, value in own.items())]
+    source = [str(planned.model)] if layout == OURS else []
+    sets = [word for setting in settings for word in ("--set", setting)]
+    return [*lines, Line(purpose, ["trtpipe", "export", *source, "-c", str(path), *sets, *words])]
+
+
+def _settings(planned: Planned, layout: str | None) -> dict[str, Any]:
+    """Return what an export of this model needs otherwise than the config may say."""
+    target = planned.plan.target
     if layout == OURS:
-        return [*words, str(planned.model)]
+        return {}
     settings: dict[str, Any] = {"model": planned.model}
     if layout is not None:
         settings = {"quantization.kind": "existing", "quantization.checkpoint": planned.model}
     elif target.weights == "w4a16_gptq":
         settings["quantization.symmetric"] = "false"
-    settings["quantization.group_size"] = target.group_size
-    return [*words, *(word for key, value in settings.items() for word in ("--set", f"{key}={value}"))]
+    return settings | {"quantization.group_size": target.group_size}
 
 
 def _division(target: TensorrtLlmTarget) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trtpipe.chain import trtllm_checkpoint, trtllm_sanity
 from trtpipe.chain.export import Source
-from trtpipe.chain.trtllm_checkpoint import Line
+from trtpipe.chain.trtllm_checkpoint import Config, Line
 from trtpipe.config.load import target_file
 from trtpipe.config.target import TensorrtLlmTarget
 from trtpipe.core import environment
@@ -55,8 +55,10 @@ class Foretold:
         }
 
 
-def foretell(planned: Planned, given: Path | None) -> Foretold:
+def foretell(planned: Planned, given: Path | None, config: Config) -> Foretold:
     """Return the lines of a legal plan. ``given``: the TensorRT-LLM checkpoint; where None, a line makes it first.
+
+    ``config``: what that line exports with.
 
     Workers are as many as ranks: what the building machine's memory holds shows only there. Raises ConfigError where
     no line for the checkpoint is known.
@@ -74,7 +76,7 @@ def foretell(planned: Planned, given: Path | None) -> Foretold:
         "output_timing_cache": cache,
         "workers": count if target.build_workers == "auto" else target.build_workers,
     }  # fmt: skip
-    lines = [] if given else trtllm_checkpoint.lines(planned, folder)
+    lines = [] if given else trtllm_checkpoint.lines(planned, folder, config)
     lines.append(Line(f"the engine, with TensorRT-LLM {target.version} on {count} x {plan.gpu.name}",
                       command({**asked, **places})))  # fmt: skip
     return Foretold(planned, lines, asked, workers.bytes_of_worker(memory), _foreseen(planned, asked))

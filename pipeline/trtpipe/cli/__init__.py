@@ -12,7 +12,7 @@ from trtpipe import __version__
 COMMANDS = {
     "init": "Write a workspace with the embedded sample's config and prompts.",
     "run": "Run the whole chain and promote what passes the drift check.",
-    "validate": "Check the config, the target and the policy.",
+    "validate": "Check the config, target and policy, and that what they name is there.",
     "profile": "Describe a log of prompts, and what would be chosen from it.",
     "calibrate": "Select prompts and quantize the model to an int4 checkpoint.",
     "export": "Write the checkpoint in the layout of another engine.",

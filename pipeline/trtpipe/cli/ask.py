@@ -53,6 +53,8 @@ def ask(
 ) -> None:
     """Ask the model that `trtpipe serve` serves; the answer goes to standard output.
 
+    A prompt that begins with a dash comes after `--`: trtpipe ask --max-tokens 8 -- "-5 + 3 = "
+
     Example: trtpipe ask "Translate to French: Where is the station?"
     """
     from trtpipe.triton_repo import client

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trtpipe.cli.common import Options, common
+from trtpipe.cli.common import DEFAULT_CONFIG, Options, common
 from trtpipe.errors import ConfigError, UsageFault
 
 if TYPE_CHECKING:
     from trtpipe.chain.plan import Planned
+    from trtpipe.chain.trtllm_checkpoint import Config
     from trtpipe.chain.trtllm_engine import Foretold
 
 
@@ -90,7 +91,7 @@ def _tensorrt_llm(
         raise UsageFault(
             "a TensorRT-LLM engine is built from a TensorRT-LLM checkpoint, and none is given",
             where="--checkpoint",
-            fix="`--dry-run` prints the line that makes it",
+            fix="the same with --dry-run prints the line that makes it",
         )
     else:
         _build(options, foretold, checkpoint.absolute())
@@ -107,10 +108,21 @@ def foretold_of(
     model, target = given(options, model, target)
     own = tuple(setting for setting in options.settings if setting.startswith("target."))
     planned = planning.plan(model.absolute(), target, own, profile)
-    foretold = None if planned.plan.refusals else engine.foretell(planned, checkpoint and checkpoint.absolute())
+    foretold = None
+    if not planned.plan.refusals:
+        foretold = engine.foretell(planned, checkpoint and checkpoint.absolute(), _config(options, checkpoint))
     _require_legal(options, planned, foretold)
     assert foretold is not None  # noqa: S101 - a refused plan has ended above
     return foretold
+
+
+def _config(options: Options, checkpoint: Path | None) -> Config:
+    """Return what the export of a checkpoint reads; where one is given or there is no config yet, nothing is read."""
+    from trtpipe.chain.trtllm_checkpoint import Config
+
+    none_yet = options.config == Path(DEFAULT_CONFIG) and not options.config.exists()
+    path = None if none_yet or checkpoint is not None else options.workspace().config_path
+    return Config(path, options.settings)
 
 
 def _require_legal(options: Options, planned: Planned, foretold: Foretold | None) -> None:

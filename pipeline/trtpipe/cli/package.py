@@ -54,8 +54,21 @@ def package(options: Options, folder: Path | None, engine: Path | None, model: P
 def _check(options: Options, folder: Path) -> None:
     from trtpipe.triton_repo import repository_check
 
-    models = repository_check.check(folder)
-    options.result({"folder": str(folder), "models": models}, f"{folder}: in order ({', '.join(models)})")
+    found = repository_check.check(folder)
+    lines = [f"{folder}: in order ({', '.join(found.models)})"]
+    lines.append(
+        f"limits compared with the engine in {found.engine}"
+        if found.engine
+        else "limits not compared: the engine is not on this machine"
+    )
+    lines += [f"{model}: placeholders count as not given: {', '.join(unset)}" for model, unset in found.unset.items()]
+    document = {
+        "folder": str(folder),
+        "models": found.models,
+        "unset": found.unset,
+        "engine": str(found.engine) if found.engine else None,
+    }
+    options.result(document, "\n".join(lines))
 
 
 def _tensorrt_llm(options: Options, engine: Path | None, model: Path | None) -> None:

@@ -12,7 +12,6 @@ from trtpipe.errors import Stale
 
 if TYPE_CHECKING:
     from trtpipe.calibration.compare import Finding
-    from trtpipe.chain.chain import Chain
     from trtpipe.cli.console import Console
     from trtpipe.config.load import Workspace
     from trtpipe.core.store import Store
@@ -52,18 +51,20 @@ def profile(
 
     Example: trtpipe profile --prompts /logs/today.jsonl --against calibration/sets/3f2a0c1b2d4e5f60
     """
+    from trtpipe.calibration import compare
     from trtpipe.calibration.stage import Report
     from trtpipe.chain import prompts as profiling
     from trtpipe.core.store import Store
     from trtpipe.report import prompts as report
 
+    reference = None if against is None else profiling.reference_of(against)  # a log may take an hour to read
     space = options.workspace()
     store = Store(space.root)
     with options.console() as console:
-        chain, model = _model(space, store, console, options.wait_s)
-        blocks = block_tokens or chain.target.kv_block_tokens
+        model = _model(space, store, console, options.wait_s)
+        blocks = block_tokens or space.target.kv_block_tokens
         found = profiling.describe(space, model, prompts, blocks, full=full, reporter=console)
-    findings = [] if against is None else profiling.compare_with(against, found.document)
+    findings = [] if reference is None else compare.compare(reference, found.document["profile"]["reference"])
     examples = found.examples if show_prompts else None
     store.state.mkdir(parents=True, exist_ok=True)
     path = Report(lambda content: report.page(content, examples), blocks).write(found.document, store.state)
@@ -84,20 +85,18 @@ def profile(
     raise click.exceptions.Exit(Stale.exit_code if differing else 0)
 
 
-def _model(space: Workspace, store: Store, console: Console, wait_s: float) -> tuple[Chain, Path]:
-    """Return the chain with its model's folder; only a sample model that is not there yet takes the lock."""
+def _model(space: Workspace, store: Store, console: Console, wait_s: float) -> Path:
+    """Return the model's folder; only a sample model that is not there yet takes the lock."""
     from trtpipe.chain.chain import Chain
     from trtpipe.chain.foresight import Foresight, NotMade
     from trtpipe.core.runner import Runner
     from trtpipe.core.store import command_line
 
-    chain = Chain(space, Foresight(store), keep_digests=False)
     try:
-        return chain, chain.model.folder
+        return Chain(space, Foresight(store), keep_digests=False).model.folder
     except NotMade:
         with store.lock(command_line(), wait_s=wait_s, note=console.note):
-            chain = Chain(space, Runner(store, console))
-            return chain, chain.model.folder
+            return Chain(space, Runner(store, console)).model.folder
 
 
 def summary(document: dict[str, Any]) -> list[str]:
@@ -113,6 +112,7 @@ def summary(document: dict[str, Any]) -> list[str]:
     lines = [
         f"read      {'; '.join(document['log']['files'])}: {ledger['rows']} row(s), {shapes}",
         f"dropped   {dropped or 'nothing'}",
+        *_chosen(document["selection"], ledger),
         f"prompts   median {short} tokens, 99 % below {long}{sampled}",
         f"segments  {segments}",
         f"prefixes  {prefix['reuse_share']:.1%} of the prefill is saved by {blocks}",
@@ -125,6 +125,15 @@ def summary(document: dict[str, Any]) -> list[str]:
     lines += [f"bad row   {finding['where']}: {finding['what']}" for finding in document["findings"][:BAD_ROWS_SHOWN]]
     hidden = document["findings_total"] - BAD_ROWS_SHOWN
     return lines + ([f"          and {hidden} more bad rows, in the report"] if hidden > 0 else [])
+
+
+def _chosen(selection: dict[str, Any] | None, ledger: dict[str, Any]) -> list[str]:
+    """Return what became of the rows that are not dropped; nothing where none was to be chosen."""
+    if selection is None:
+        return []
+    ends = ", ".join(f"{ledger[name]} {name}" for name in ("kept", "cut", "windowed"))
+    calibration = f"{selection['calibration']['delivered']} to calibrate with ({selection['general_prompts']} general)"
+    return [f"chosen    {ends}: {calibration}, {selection['heldout_prompts']} held out"]
 
 
 def _estimate(found: dict[str, float]) -> str:

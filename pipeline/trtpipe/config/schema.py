@@ -215,6 +215,7 @@ class PipelineConfig(Section):
     quantization: Quantization = Quantization()
     target: str = Field(description="Target file: which engine, with which settings.")
     policy: str | None = Field(
-        default=None, description="Policy file of the drift check; without one the default limits hold."
+        default=None,
+        description="Policy file of the drift check; without one the default limits hold, for `sample` its own.",
     )
     serving: Serving = Serving()

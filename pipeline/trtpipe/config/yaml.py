@@ -85,12 +85,12 @@ _Core.add_constructor("tag:yaml.org,2002:int", _construct_int)
 _Core.add_constructor("tag:yaml.org,2002:float", _construct_float)
 
 
-def read(path: Path) -> Document:
-    """Read a YAML file. Raises ConfigError with file, line and column."""
+def read(path: Path, missing: str = "check the path") -> Document:
+    """Read a YAML file. Raises ConfigError with file, line and column. ``missing``: what to do without it."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise ConfigError("the file does not exist", where=str(path), fix=_near_file(path)) from None
+        raise ConfigError("the file does not exist", where=str(path), fix=near(path) or missing) from None
     except OSError as fault:
         raise ConfigError(
             f"the file can't be read: {fault.strerror}", where=str(path), fix="give a YAML file"
@@ -164,6 +164,7 @@ def _marked(mark: yaml.Mark | None) -> str:
     return f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
 
 
-def _near_file(path: Path) -> str:
+def near(path: Path) -> str | None:
+    """Return a question that names the file with the other of YAML's two endings, if it is there."""
     twin = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
-    return f"did you mean {twin}?" if twin.exists() else "check the path"
+    return f"did you mean {twin}?" if twin.exists() else None

@@ -58,6 +58,12 @@ def free_memory_bytes() -> int:
     return available
 
 
+def requirements(extra: str) -> list[str]:
+    """Return what an extra of this package brings, as pip takes it."""
+    parts = [line.partition(";") for line in importlib.metadata.requires("trtpipe") or ()]
+    return [name for name, _, marker in parts if marker.strip().replace("'", '"') == f'extra == "{extra}"']
+
+
 def version_of(distribution: str, *, extra: str) -> str:
     """Return an installed version. Raises EnvironmentUnfit naming the extra that brings the package."""
     try:

@@ -12,9 +12,9 @@ from trtpipe.core import environment, golden_ids
 from trtpipe.core.artifacts import Artifact
 from trtpipe.core.process import run_worker
 from trtpipe.core.runner import Making, Stage
+from trtpipe.core.sharing import Decoder
 from trtpipe.errors import ConfigError
 from trtpipe.quantization.exports.divide import legal
-from trtpipe.quantization.exports.tensor_parallel import ModelShape
 from trtpipe.quantization.exports.trtllm_layout import MODELS
 
 WIDTH_KEYS = ("hidden_size", "intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size")
@@ -92,7 +92,7 @@ def _tensor_parallel_text(config: dict[str, Any], group_sizes: list[int]) -> str
     """Say which TP values TensorRT-LLM could share the model out over, where it knows the model."""
     if config.get("model_type") not in {model.model_type for model in MODELS}:
         return ""
-    sizes = legal(ModelShape.of(config), pad_intermediate=False)
+    sizes = legal(Decoder.from_config(config), pad_intermediate=False)
     texts = [f"group {size}: TP {', '.join(map(str, sizes[size])) or 'none'}" for size in group_sizes]
     return f" (on TensorRT-LLM {'; '.join(texts)})" if texts else ""
 

@@ -10,7 +10,7 @@ from typing import Any
 from trtpipe.core import artifacts
 from trtpipe.core.artifacts import FOLDERS, Artifact
 from trtpipe.core.store import Store, now
-from trtpipe.errors import ConfigError, GateRejected
+from trtpipe.errors import ConfigError
 
 HISTORY = "triton_repo/history.jsonl"
 ENTRY = ("time", "action", "release", "digest", "verdict", "previous")
@@ -33,10 +33,10 @@ def current(store: Store) -> Artifact | None:
 
 
 def require_current(store: Store) -> Artifact:
-    """Return the promoted release. Raises GateRejected when none is."""
+    """Return the promoted release. Raises ConfigError when none is: no gate has said no to anything."""
     release = current(store)
     if release is None:
-        raise GateRejected("no release is promoted yet", where=str(link(store)), fix="trtpipe run")
+        raise ConfigError("no release is promoted yet", where=str(link(store)), fix="trtpipe run")
     return release
 
 

@@ -78,7 +78,7 @@ def rollback(store: Store, may_run: Callable[[Artifact], None]) -> Artifact:
 def previous(store: Store) -> tuple[Artifact, str]:
     """Return the whole release that was current before, and the id of its verdict.
 
-    Raises ConfigError if there is none, GateRejected where none is current, Stale where it has changed.
+    Raises ConfigError if there is none, or none is current; Stale where it has changed.
     """
     now_current = require_current(store)
     last_promotion = {entry["release"]: entry for entry in history(store) if entry["action"] == "promote"}

@@ -1,4 +1,4 @@
-"""One model's config against the contract of TensorRT-LLM 1.2.1: tensors, then parameters."""
+"""The tensors of one model's config against the contract of TensorRT-LLM 1.2.1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from tritonclient.grpc import model_config_pb2 as mc
 
 from trtpipe.errors import ConfigError, TrtpipeError
-from trtpipe.triton_repo import engine_parameters as known
 from trtpipe.triton_repo.contract import Model, Tensor
 from trtpipe.triton_repo.pbtxt import PLACEHOLDER
 from trtpipe.triton_repo.source import Source
@@ -23,14 +22,13 @@ OPEN_TYPES = {
     "encoder_input_features": ("FP16", "BF16", "FP32"),
 }
 RENAMED = {"min_length": "min_tokens", "random_seed": "seed", "return_kv_cache_reuse_stats": "return_perf_metrics"}
-PARAMETERS = {"preprocessing": ("tokenizer_dir",), "postprocessing": ("tokenizer_dir",)}
 
 
 def tensors(source: Source, model: Model) -> Iterator[TrtpipeError]:
     """Yield what is wrong with the tensors of ``model``, whose rows are upstream's."""
     config = source.config
     # Models in Python may have tensors of their own; the backend in C++ knows these only.
-    closed = _in_cpp(config)
+    closed = in_cpp(config)
     for rows, found, last in ((model.inputs, config.input, False), (model.outputs, config.output, True)):
         wanted = {row.name: row for row in rows}
         for tensor in found:
@@ -38,7 +36,7 @@ def tensors(source: Source, model: Model) -> Iterator[TrtpipeError]:
             if tensor.name in wanted:
                 yield from _tensor(tensor, wanted[tensor.name], where)
             elif closed or tensor.name in RENAMED:
-                yield _unknown("tensor", tensor.name, wanted, where)
+                yield unknown(f"TensorRT-LLM 1.2.1 has no tensor `{tensor.name}`", tensor.name, wanted, where)
         missing = [row.name for row in rows if _needed(row, model, last)]
         for name in sorted(set(missing) - {tensor.name for tensor in found}):
             yield ConfigError(
@@ -48,7 +46,7 @@ def tensors(source: Source, model: Model) -> Iterator[TrtpipeError]:
             )
 
 
-def _in_cpp(config: mc.ModelConfig) -> bool:
+def in_cpp(config: mc.ModelConfig) -> bool:
     """True for the engine's backend, also where its name is still a placeholder."""
     return config.backend == BACKEND or bool(PLACEHOLDER.fullmatch(config.backend))
 
@@ -68,61 +66,11 @@ def _tensor(tensor: mc.ModelInput | mc.ModelOutput, row: Tensor, where: str) -> 
         yield ConfigError(f"`{row.name}` is not optional", where=where, fix="add `optional: true`")
 
 
-def parameters(source: Source) -> Iterator[TrtpipeError]:
-    """Yield what is wrong with the parameters: missing ones, unread ones, values that can't be read."""
-    config = source.config
-    given = {key: value.string_value for key, value in config.parameters.items()}
-    engine = config.name == "tensorrt_llm"
-    needed = (*known.MANDATORY, *known.MUST_EXIST) if _in_cpp(config) else ("gpt_model_path",) * engine
-    for key in (*needed, *PARAMETERS.get(config.name, ())):
-        if key not in given:
-            yield ConfigError(f"the parameter `{key}` is missing", where=f"{source.path}:1", fix="the model needs it")
-        elif not given[key] and key not in known.MUST_EXIST[1:] and not (engine and key == "tokenizer_dir"):
-            yield ConfigError(f"the parameter `{key}` is empty", where=source.at(key), fix="give its value")
-    if engine and "," in given.get("max_attention_window_size", "") and not _in_cpp(config):
-        yield ConfigError(
-            f"max_attention_window_size is a list, which the backend {config.backend} does not take",
-            where=source.at("max_attention_window_size"),
-            fix=f"give one number, or take the backend {BACKEND}",
-        )
-    if _in_cpp(config):
-        yield from _values(source, given)
-
-
-def _values(source: Source, given: dict[str, str]) -> Iterator[TrtpipeError]:
-    read = {*known.FIXED, *known.KEYS.values(), *known.LEFT_OUT, *known.UNWRITTEN, "decoding_mode"}
-    for key, value in given.items():
-        where = source.at(key)
-        if key not in read:
-            yield _unknown("parameter", key, read, where)
-        elif value and not PLACEHOLDER.search(value) and (wanted := _unreadable(key, value)):
-            yield ConfigError(f"{key} is {value!r}, which the backend can't read", where=where, fix=f"give {wanted}")
-
-
-def _unreadable(key: str, value: str) -> str | None:
-    """Return what a value should be where it is not that."""
-    if key in known.TRUTHS:
-        return None if value.lower() in {"true", "false", "0", "1"} else "true or false"
-    if key in known.CHOICES:
-        return None if value in known.CHOICES[key] else f"one of {', '.join(filter(None, known.CHOICES[key]))}"
-    if key in known.NUMBERS or key == "max_attention_window_size":
-        entries = value.split(",") if key == "max_attention_window_size" else [value]
-        return None if all(map(_is_number, entries)) else "a number"
-    return None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _unknown(kind: str, name: str, names: Iterable[str], where: str) -> ConfigError:
+def unknown(what: str, name: str, names: Iterable[str], where: str) -> ConfigError:
+    """Return what is said of a name that nothing reads, with the nearest of those that are."""
     near = RENAMED.get(name) or next(iter(difflib.get_close_matches(name, list(names), 1)), None)
     return ConfigError(
-        f"TensorRT-LLM 1.2.1 has no {kind} `{name}`",
+        what,
         where=where,
         fix=f"did you mean `{near}`?" if near else "take it out: nothing reads it",
     )

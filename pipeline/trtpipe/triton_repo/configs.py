@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from tritonclient.grpc import model_config_pb2 as mc
 
 from trtpipe.core import golden_ids
-from trtpipe.errors import TrtpipeError
 from trtpipe.triton_repo import contract, graph, upstream
 from trtpipe.triton_repo.contract import Model, Step, Tensor
 from trtpipe.triton_repo.engine_parameters import EngineParameters
@@ -91,7 +90,6 @@ def _local(engine: LocalEngine) -> mc.ModelConfig:
 
 
 def _tensorrt_llm(engine: TensorrtLlmEngine) -> mc.ModelConfig:
-    """Return the engine's config. Raises TrtpipeError where it does not read back as what it was made of."""
     config = _config(upstream.ENGINE, engine.requests_max)
     config.backend = "tensorrtllm"
     config.instance_group.add(count=1, kind=mc.ModelInstanceGroup.KIND_CPU)
@@ -99,11 +97,6 @@ def _tensorrt_llm(engine: TensorrtLlmEngine) -> mc.ModelConfig:
     config.dynamic_batching.max_queue_delay_microseconds = engine.queue_delay_us
     config.dynamic_batching.default_queue_policy.max_queue_size = engine.queue_max
     _set_parameters(config, engine.parameters.texts())
-    if (
-        EngineParameters.read({key: value.string_value for key, value in config.parameters.items()})
-        != engine.parameters
-    ):
-        raise TrtpipeError("the engine's parameters read back differently", where=f"{config.name}/config.pbtxt")
     return config
 
 

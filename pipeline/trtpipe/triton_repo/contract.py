@@ -73,6 +73,8 @@ PREPROCESSING = Model(
         Tensor("STOP_WORDS_DICT", "STRING", (-1,), optional=True),
         Tensor("END_ID", "INT32", (1,), optional=True),
         Tensor("PAD_ID", "INT32", (1,), optional=True),
+        # Not upstream's. TensorRT-LLM's engine would answer one that is not served with an assertion (500).
+        Tensor("BEAM_WIDTH", "INT32", (1,), optional=True),
     ),
     outputs=(
         Tensor("INPUT_ID", "INT32", (-1,)),
@@ -173,6 +175,7 @@ STEPS = (
             "STOP_WORDS_DICT": "stop_words",
             "END_ID": "end_id",
             "PAD_ID": "pad_id",
+            "BEAM_WIDTH": "beam_width",
         },
         outputs={
             "INPUT_ID": "_INPUT_ID",

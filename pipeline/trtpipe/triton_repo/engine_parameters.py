@@ -6,11 +6,9 @@ NVIDIA/TensorRT-LLM. The backend reads texts; one that it can't read as a number
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-TRUTH = {"true": True, "false": False}
 # The key of the backend for each field that has another name there.
 KEYS = {
     "engine_folder": "gpt_model_path",
@@ -58,38 +56,77 @@ TRUTHS = [
     "enable_kv_cache_reuse",
     "enable_chunked_context",
     "enable_context_fmha_fp32_acc",
+    "enable_trt_overlap",
     "multi_block_mode",
     "cuda_graph_mode",
     "speculative_decoding_fast_logits",
 ]
-NUMBERS = [
-    "max_beam_width",
-    "kv_cache_free_gpu_mem_fraction",
-    "cross_kv_cache_fraction",
-    "kv_cache_host_memory_bytes",
-    "max_tokens_in_paged_kv_cache",
-    "sink_token_length",
-    "cancellation_check_period_ms",
-    "stats_check_period_ms",
-    "iter_stats_max_iterations",
-    "request_stats_max_iterations",
-    "num_nodes",
-    "lora_cache_optimal_adapter_size",
-    "lora_cache_max_adapter_size",
-    "lora_cache_gpu_memory_fraction",
-    "lora_cache_host_memory_bytes",
-    "gpu_weights_percent",
-    "cuda_graph_cache_size",
-]
+# Whole numbers, with the least that the executor takes (kvCacheConfig.cpp, executorConfig.cpp). The backend reads a
+# text as far as it is a number: 1.5 and 1e3 would both become 1.
+WHOLE_NUMBERS = {
+    "max_beam_width": 1,
+    "max_tokens_in_paged_kv_cache": 1,
+    "max_attention_window_size": 1,
+    "sink_token_length": 1,
+    "kv_cache_host_memory_bytes": 0,
+    "cancellation_check_period_ms": 0,
+    "stats_check_period_ms": 0,
+    "recv_poll_period_ms": 0,
+    "iter_stats_max_iterations": 0,
+    "request_stats_max_iterations": 0,
+    "num_nodes": 1,
+    "lora_cache_optimal_adapter_size": 0,
+    "lora_cache_max_adapter_size": 0,
+    "lora_cache_host_memory_bytes": 0,
+    "cuda_graph_cache_size": 0,
+    "lookahead_window_size": 1,
+    "lookahead_ngram_size": 1,
+    "lookahead_verification_set_size": 1,
+}
+BYTES = ("kv_cache_host_memory_bytes", "lora_cache_host_memory_bytes")  # numbers of 64 bits; the others have 32
+LISTS = ("max_attention_window_size",)  # one number, or one for each layer with commas between them
+# Shares of a whole, and whether 0 and 1 are among them.
+SHARES = {
+    "kv_cache_free_gpu_mem_fraction": False,
+    "cross_kv_cache_fraction": False,
+    "lora_cache_gpu_memory_fraction": True,
+    "gpu_weights_percent": True,
+}
 CHOICES = {
-    "gpt_model_type": ("inflight_fused_batching", "inflight_batching", "V1"),
+    "gpt_model_type": ("inflight_fused_batching", "inflight_batching", "V1", "v1"),
     "batch_scheduler_policy": ("guaranteed_no_evict", "max_utilization"),
     "decoding_mode": ("top_k", "top_p", "top_k_top_p", "beam_search", "medusa", "redrafter", "lookahead", "eagle"),
     "guided_decoding_backend": ("", "xgrammar"),
 }
+# What a model makes of a placeholder that was left as the value of a parameter.
+Left = Literal["unset", "unset if its own", "value"]
+# The backend in C++ counts a number, a truth value or a choice that it can't read as not given; and of free texts:
+LEFT: dict[str, Left] = {
+    **dict.fromkeys([*TRUTHS, *WHOLE_NUMBERS, *SHARES, *CHOICES], "unset"),
+    "gpt_model_type": "value",  # an unknown one keeps the model from loading
+    "gpt_model_path": "value",
+    "executor_worker_path": "value",
+    "FORCE_CPU_ONLY_INPUT_TENSORS": "value",
+    "encoder_model_path": "unset",  # a folder that is not there
+    "lora_prefetch_dir": "unset",  # the same (peftCacheManager.cpp)
+    "gpu_device_ids": "unset",
+    "participant_ids": "unset",
+    "medusa_choices": "unset",
+    "eagle_choices": "unset",
+    "secondary_offload_min_priority": "unset",
+    "tokenizer_dir": "unset",
+    "guided_decoding_backend": "unset if its own",
+    "xgrammar_tokenizer_info_path": "unset if its own",
+}
+# With a choice, the model does not load where one of these is not given.
+NEEDED_WITH = {
+    ("decoding_mode", "lookahead"): (
+        "lookahead_window_size",
+        "lookahead_ngram_size",
+        "lookahead_verification_set_size",
+    ),
+}
 MANDATORY = ("gpt_model_type", "gpt_model_path")
-# Read by the backend, and in no template.
-UNWRITTEN = ("recv_poll_period_ms", "secondary_offload_min_priority")
 MUST_EXIST = ("tokenizer_dir", "guided_decoding_backend", "xgrammar_tokenizer_info_path")
 # Keys of the template that have no value for "none": leaving them out is how the backend is told so.
 LEFT_OUT = {
@@ -132,13 +169,6 @@ class EngineParameters:
         own = {KEYS[field.name]: _text(getattr(self, field.name)) for field in fields(self)}
         mode = {"decoding_mode": "top_k_top_p" if self.beam_width_max == 1 else "beam_search"}
         return dict(sorted((FIXED | own | mode).items()))
-
-    @classmethod
-    def read(cls, parameters: Mapping[str, str]) -> EngineParameters:
-        """Read back what ``texts`` has written. Raises KeyError or ValueError where it is not that."""
-        readers: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": TRUTH.__getitem__}
-        values = {field.name: readers.get(str(field.type), str)(parameters[KEYS[field.name]]) for field in fields(cls)}
-        return cls(**values)
 
 
 def _text(value: Any) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from trtpipe.core.environment import requirements
 from trtpipe.errors import EnvironmentUnfit
 
 # Asked of the environment's own Python, because its models run in exactly that one.
@@ -90,9 +93,21 @@ def require_same_python(installation: Installation, environment: Path) -> None:
         )
 
 
+def making(environment: Path) -> str:
+    """Return the commands that make an environment with Triton in it: the `triton` extra of this package."""
+    server, *others = sorted(requirements("triton"), key=lambda name: not name.startswith("nvidia-pytriton"))
+    pip = shlex.quote(str(environment / "bin" / "pip"))
+    # what nvidia-pytriton asks for besides is for its own server in Python, which is not used
+    return (
+        f"python{sys.version_info.major}.{sys.version_info.minor} -m venv {shlex.quote(str(environment))} "
+        f"&& {pip} install --no-deps {server} && {pip} install {shlex.join(others)}"
+    )
+
+
 def _unfit(what: str, environment: Path) -> EnvironmentUnfit:
     return EnvironmentUnfit(
         what,
         where=str(environment),
-        fix=f"python3.11 -m venv {environment.name}, then install the packages of the `triton` extra; or `make setup`",
+        fix=f"make it: {making(environment)}; or let serving.triton_environment name one that has Triton, "
+        "such as the .venv-triton that `make setup` makes in a checkout",
     )

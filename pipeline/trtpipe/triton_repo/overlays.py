@@ -26,7 +26,16 @@ SUFFIX = ".pbtxt"
 # What decides which code runs as the model: another would not be the one that was packaged and checked.
 DECIDED = ("name", "backend", "platform")
 
-Overlays = Mapping[str, Source]  # by model
+
+class Overlay(Source):
+    """A part of a config; merged, ``config`` is the whole one and ``lines`` stay the overlay's."""
+
+    @property
+    def model(self) -> str:
+        return self.path.stem
+
+
+Overlays = Mapping[str, Overlay]  # by model
 NONE: Overlays = MappingProxyType({})
 
 
@@ -38,9 +47,9 @@ class Merged:
     notes: list[str]
 
 
-def read(folder: Path) -> dict[str, Source]:
+def read(folder: Path) -> dict[str, Overlay]:
     """Return the overlays in a folder, which need not be there. Raises ConfigError or Problems: all faults at once."""
-    found: dict[str, Source] = {}
+    found: dict[str, Overlay] = {}
     problems: list[TrtpipeError] = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.name.startswith("."):
@@ -50,14 +59,19 @@ def read(folder: Path) -> dict[str, Source]:
             what, fix = f"`{path.name}` is the overlay of no model", f"call it MODEL{SUFFIX}; the models are {models}"
             problems.append(ConfigError(what, where=str(path), fix=fix))
             continue
-        overlay, faults = source.read(path)
+        given, faults = source.read(path)
         problems += faults
-        if overlay is not None:
-            found[path.stem] = overlay
+        if given is not None:
+            overlay = found[path.stem] = Overlay(path, given.lines, given.config, given.open)
             problems += [
                 ConfigError(f"an overlay can't change `{field.name}`", where=overlay.at(field.name), fix="take it out")
                 for field, _ in overlay.config.ListFields()
                 if field.name in DECIDED
+            ]
+            problems += [
+                ConfigError(f"placeholder left in `{key}`", where=overlay.at_parameter(key), fix="give the value")
+                for key, value in overlay.config.parameters.items()
+                if pbtxt.PLACEHOLDER.search(value.string_value)
             ]
     raise_all(problems)
     return found
@@ -70,8 +84,8 @@ def digest_of(overlays: Overlays) -> dict[str, str]:
     )
 
 
-def merge(generated: Mapping[str, mc.ModelConfig], overlays: Overlays) -> Merged:
-    """Merge and judge the result as ``package --check`` judges a repository.
+def merge(generated: Mapping[str, mc.ModelConfig], overlays: Overlays, engine: Path | None) -> Merged:
+    """Merge and judge the result as ``package --check`` judges a repository with TensorRT-LLM's ``engine`` beside it.
 
     Raises ConfigError or Problems with file and line of the overlays that are at fault.
     """
@@ -90,7 +104,7 @@ def merge(generated: Mapping[str, mc.ModelConfig], overlays: Overlays) -> Merged
         ]
         notes.append(f"{name}: {', '.join(changed) or 'nothing'} not as generated, by {FOLDER}/{name}{SUFFIX}")
     sources = {name: _source(name, config, overlays) for name, config in configs.items()}
-    raise_all([_of_overlay(problem, overlays) for problem in repository_check.problems(sources)])
+    raise_all([_of_overlay(problem, overlays) for problem in repository_check.problems(sources, engine)])
     return Merged(configs, notes)
 
 

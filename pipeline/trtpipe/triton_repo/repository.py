@@ -73,7 +73,7 @@ def stage(engine: Path, engine_digest: str, packaging: Packaging, site: Overlays
         )
     environment, date = packaging.execution_environment, packaging.template_date
     local = configs.LocalEngine(environment, date, has_golden=(engine / golden_ids.FILE).is_file())
-    merged = overlays.merge(configs.build(local), site)
+    merged = overlays.merge(configs.build(local), site, None)
     return Stage(
         name="package",
         kind="release",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from trtpipe.errors import ConfigError, TrtpipeError, raise_all
-from trtpipe.triton_repo import config_check, graph, source, upstream
+from trtpipe.triton_repo import config_check, engine_check, graph, parameter_check, source, upstream
 from trtpipe.triton_repo.source import Source
 
 MODELS = {model.name: model for model in upstream.MODELS}
@@ -15,8 +16,21 @@ ENGINE, BLS = upstream.ENGINE.name, upstream.BLS.name
 NAME = re.compile(r"`([^`]+)`")
 
 
-def check(folder: Path) -> list[str]:
-    """Check the repository, or the one of a release; return the names of its models.
+@dataclass(frozen=True)
+class Checked:
+    """A repository in order.
+
+    ``unset``: by model, the parameters whose placeholder was left and counts as not given. ``engine``: the folder that
+    the limits were compared with; None where it is not on this machine.
+    """
+
+    models: list[str]
+    unset: dict[str, list[str]]
+    engine: Path | None
+
+
+def check(folder: Path) -> Checked:
+    """Check the repository, or the one of a release.
 
     Raises ConfigError or Problems, with everything that was found at once.
     """
@@ -31,16 +45,24 @@ def check(folder: Path) -> list[str]:
         found += faults
         if read is not None:
             sources[name] = read
-    raise_all([*found, *problems(sources)])
-    return list(sources)
+    engine = engine_check.folder(sources[ENGINE]) if ENGINE in sources else None
+    raise_all([*found, *problems(sources, engine)])
+    return Checked(
+        models=list(sources),
+        unset={name: unset for name, read in sources.items() if (unset := parameter_check.left_unset(read))},
+        engine=engine,
+    )
 
 
-def problems(sources: Mapping[str, Source]) -> list[TrtpipeError]:
-    """Return what is wrong with configs, by model, each alone and all together."""
+def problems(sources: Mapping[str, Source], engine: Path | None) -> list[TrtpipeError]:
+    """Return what is wrong with configs, by model: each alone, all together, and of limits with the engine's folder."""
     found: list[TrtpipeError] = []
-    for name, model in MODELS.items():
-        if name in sources:
-            found += [*config_check.tensors(sources[name], model), *config_check.parameters(sources[name])]
+    for name, read in sources.items():
+        if name in MODELS:
+            found += config_check.tensors(read, MODELS[name])
+        found += parameter_check.check(read)
+    if engine is not None:
+        found += engine_check.check(sources[ENGINE], engine)
     return [*found, *_decoupled(sources), *_batches(sources), *_wiring(sources)]
 
 

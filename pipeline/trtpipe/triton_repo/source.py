@@ -1,4 +1,8 @@
-"""A ``config.pbtxt`` as it stands on disk: its message, and the line of what is said about it."""
+"""A ``config.pbtxt`` as it stands on disk: its message, and the line of what is said about it.
+
+protobuf's ``text_format`` parses it, but keeps no positions and takes no placeholders: here the file is cut into texts
+in quotes, comments and the rest first. So each placeholder is known by its place, and lines can be named afterwards.
+"""
 
 from __future__ import annotations
 
@@ -11,67 +15,87 @@ from tritonclient.grpc import model_config_pb2 as mc
 from trtpipe.errors import ConfigError, TrtpipeError
 from trtpipe.triton_repo import pbtxt
 
-COMMENT = re.compile(r"#.*")
-IN_QUOTES = re.compile(r'"[^"]*"')
+PIECE = re.compile(
+    r"""(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|(?P<comment>\#[^\n]*)|(?P<rest>[^"'\#]+|["'])""", re.VERBOSE
+)
+FIELD_BEFORE = re.compile(r"(\w+)\s*:?\s*\[?\s*$")
+FIELD_LENGTH_MAX = 200
+# What can be parsed in place of a placeholder, where a number can't.
+STAND_INS = {"data_type": "TYPE_INVALID", "decoupled": "false"}
 
 
 @dataclass(frozen=True)
 class Source:
-    """``config``: with stand-ins for what placeholders leave open, such as data type 0. ``open``: lines with one."""
+    """``config``: with stand-ins for what placeholders leave open, such as data type 0. ``open``: fields with one.
+
+    ``lines``: without comments. Placeholders in the values of ``parameters`` stay: their readers decide what they mean.
+    """
 
     path: Path
     lines: list[str]
     config: mc.ModelConfig
-    open: frozenset[int]
+    open: frozenset[str]
+
+    @property
+    def model(self) -> str:
+        """The name that Triton gives the model: its folder's, also where the config has none."""
+        return self.path.parent.name
 
     def at(self, *words: str, last: bool = False) -> str:
         """Return file and line of the first (or last) line that has one of ``words`` in quotes or as its key."""
         for word in words:
-            pattern = re.compile(rf'"{re.escape(word)}"|^\s*{re.escape(word)}\b')
-            found = [number for number, line in enumerate(self.lines, 1) if pattern.search(COMMENT.sub("", line))]
+            found = self._matching(rf"([\"']){re.escape(word)}\1|^\s*{re.escape(word)}\b")
             if found:
                 return f"{self.path}:{found[-1 if last else 0]}"
         return f"{self.path}:1"
 
+    def at_parameter(self, name: str) -> str:
+        """Return file and line of a parameter: a tensor may have the same name."""
+        found = self._matching(rf"\bkey\s*:\s*([\"']){re.escape(name)}\1")
+        return f"{self.path}:{found[0] if found else 1}"
+
     def is_open(self, key: str) -> bool:
         """True where a placeholder stands for the value of a field."""
-        return any(re.match(rf"\s*{key}\b", self.lines[number - 1]) for number in self.open)
+        return key in self.open
+
+    def _matching(self, pattern: str) -> list[int]:
+        return [number for number, line in enumerate(self.lines, 1) if re.search(pattern, line)]
 
 
 def read(path: Path) -> tuple[Source | None, list[TrtpipeError]]:
-    """Read a config with all its placeholders as problems; None where the rest can't be parsed either."""
+    """Read a config with its placeholders outside of parameters as problems; None where the rest can't be parsed."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         return None, [ConfigError(f"can't be read: {fault}", where=str(path), fix="give a text file in UTF-8")]
     problems: list[TrtpipeError] = []
-    closed = []
-    for number, line in enumerate(lines, 1):
-        bare = COMMENT.sub("", line)
-        problems += [_left(path, number, bare, found.group()) for found in pbtxt.PLACEHOLDER.finditer(bare)]
-        closed.append(_stand_in(bare))
-    opened = frozenset(
-        number for number, line in enumerate(lines, 1) if pbtxt.PLACEHOLDER.search(COMMENT.sub("", line))
-    )
+    opened: set[str] = set()
+    closed = ""
+    for piece in PIECE.finditer(text):
+        kept = "" if piece["comment"] else piece.group()
+        for found in pbtxt.PLACEHOLDER.finditer(kept):
+            field = _field(closed + kept[: found.start()] if piece["rest"] else closed)
+            if field == "string_value":
+                continue
+            line = text.count("\n", 0, piece.start() + found.start()) + 1
+            meaning = "read as the value" if piece["text"] else "Triton can't parse the file"
+            problem = f"placeholder left: {found.group()} ({meaning})"
+            problems.append(ConfigError(problem, where=f"{path}:{line}", fix="give the value"))
+            opened.add(field)
+        closed += _closed(closed, kept) if piece["rest"] else kept
     try:
-        config = pbtxt.parse("\n".join(closed), str(path))
+        config = pbtxt.parse(closed, str(path))
     except ConfigError as fault:
         return None, [*problems, fault]
-    return Source(path, lines, config, opened), problems
+    return Source(path, closed.split("\n"), config, frozenset(opened)), problems
 
 
-def _left(path: Path, number: int, line: str, placeholder: str) -> ConfigError:
-    quoted = any(placeholder in text for text in IN_QUOTES.findall(line))
-    meaning = "read as the value, or replaced by a default unseen" if quoted else "Triton can't parse the file"
-    return ConfigError(
-        f"placeholder left: {placeholder} ({meaning})",
-        where=f"{path}:{number}",
-        fix="give the value; where none is wanted, an empty text or no such key",
-    )
+def _field(before: str) -> str:
+    """Return the name of the field whose value comes next."""
+    found = FIELD_BEFORE.search(before[-FIELD_LENGTH_MAX:])
+    return found[1] if found else ""
 
 
-def _stand_in(line: str) -> str:
-    """Return a line that can be parsed: placeholders in texts stay, others become a value of the field's kind."""
-    pieces = re.split(r'("[^"]*")', line)
-    value = "TYPE_INVALID" if "data_type" in line else "false" if "decoupled" in line else "1"
-    return "".join(piece if piece.startswith('"') else pbtxt.PLACEHOLDER.sub(value, piece) for piece in pieces)
+def _closed(before: str, rest: str) -> str:
+    """Return what stands outside of quotes with a value of the field's kind for each placeholder."""
+    return pbtxt.PLACEHOLDER.sub(lambda found: STAND_INS.get(_field(before + rest[: found.start()]), "1"), rest)

@@ -75,7 +75,7 @@ def stage(engine: Path, engine_digest: str, model: Path, launch: Launch, packagi
     Raises ConfigError for overlays that the configs can't have.
     """
     built = configs.build(packaging.engine(has_golden=(engine / golden_ids.FILE).is_file()))
-    merged = overlays.merge(built, site)
+    merged = overlays.merge(built, site, engine)
     files = [model / name for name in model_folder.TOKENIZER_FILES if (model / name).is_file()]
     return Stage(
         name="package",

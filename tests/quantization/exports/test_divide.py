@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from trtpipe.core.sharing import Decoder
 from trtpipe.errors import ConfigError, Problems
 from trtpipe.quantization.exports.divide import divide, legal
-from trtpipe.quantization.exports.tensor_parallel import Division, ModelShape
+from trtpipe.quantization.exports.tensor_parallel import Division
 
 #                     hidden intermediate heads kv width vocabulary layers
 MODELS = {
-    "Llama-3.1-70B": ModelShape(8192, 28672, 64, 8, 128, 128256, 80),
-    "Llama-2-7B": ModelShape(4096, 11008, 32, 32, 128, 32000, 32),
-    "Llama-2-13B": ModelShape(5120, 13824, 40, 40, 128, 32000, 40),
-    "Qwen2.5-72B": ModelShape(8192, 29568, 64, 8, 128, 152064, 80),
-    "Qwen2.5-32B": ModelShape(5120, 27648, 40, 8, 128, 152064, 64),
-    "Qwen2.5-14B": ModelShape(5120, 13824, 40, 8, 128, 152064, 48),
-    "Qwen2.5-7B": ModelShape(3584, 18944, 28, 4, 128, 152064, 28),
-    "Qwen2.5-0.5B": ModelShape(896, 4864, 14, 2, 64, 151936, 24),
+    "Llama-3.1-70B": Decoder(8192, 28672, 64, 8, 128, 128256, 80),
+    "Llama-2-7B": Decoder(4096, 11008, 32, 32, 128, 32000, 32),
+    "Llama-2-13B": Decoder(5120, 13824, 40, 40, 128, 32000, 40),
+    "Qwen2.5-72B": Decoder(8192, 29568, 64, 8, 128, 152064, 80),
+    "Qwen2.5-32B": Decoder(5120, 27648, 40, 8, 128, 152064, 64),
+    "Qwen2.5-14B": Decoder(5120, 13824, 40, 8, 128, 152064, 48),
+    "Qwen2.5-7B": Decoder(3584, 18944, 28, 4, 128, 152064, 28),
+    "Qwen2.5-0.5B": Decoder(896, 4864, 14, 2, 64, 151936, 24),
 }
 LEGAL = {  # group 128, group 64, and group 128 with a padded intermediate size, of TP 1 2 4 8
     "Llama-3.1-70B": ([1, 2, 4, 8], [1, 2, 4, 8], [1, 2, 4, 8]),
@@ -75,12 +76,13 @@ def test_o_17_other_group_sizes_are_refused_at_once(group_size: int) -> None:
 
 
 def test_o_24_a_stated_head_width_decides_the_qkv_rows() -> None:
-    shape = ModelShape(5120, 27648, 64, 8, 128, 151936, 64)
-    assert shape.widths(1)["qkv"] == 10240
+    shape = Decoder(5120, 27648, 64, 8, 128, 151936, 64)
+    division = divide(shape, 128, tensor_parallel=1, pipeline_parallel=1, pad_intermediate=False)
+    assert division.qkv_width == 10240
     config = {"hidden_size": 5120, "intermediate_size": 27648, "num_attention_heads": 64, "num_key_value_heads": 8,
               "head_dim": 128, "vocab_size": 151936, "num_hidden_layers": 64}  # fmt: skip
-    assert ModelShape.of(config) == shape
-    assert ModelShape.of({**config, "head_dim": None}).head_width == 80
+    assert Decoder.from_config(config) == shape
+    assert Decoder.from_config({**config, "head_dim": None}).head_width == 80
 
 
 def test_o_27_heads_that_do_not_divide_are_refused_with_all_problems() -> None:
@@ -95,10 +97,10 @@ def test_o_27_heads_that_do_not_divide_are_refused_with_all_problems() -> None:
 
 
 def test_kv_heads_are_repeated_in_a_row() -> None:
-    shape = ModelShape(2048, 11008, 16, 2, 128, 151936, 36)
+    shape = Decoder(2048, 11008, 16, 2, 128, 151936, 36)
     division = divide(shape, 64, tensor_parallel=4, pipeline_parallel=1, pad_intermediate=False)
     assert [list(division.kv_heads_of(rank)) for rank in range(4)] == [[0], [0], [1], [1]]
-    assert shape.widths(4)["qkv"] == (16 + 2 * 4) * 128
+    assert division.qkv_width == (16 + 2 * 4) * 128
 
 
 def test_stages_differ_by_one_layer_at_most() -> None:
@@ -110,7 +112,7 @@ def test_stages_differ_by_one_layer_at_most() -> None:
 
 
 def test_a_vocabulary_that_head_and_runtime_pad_differently_is_refused() -> None:
-    shape = ModelShape(4096, 14336, 32, 8, 128, 32002, 32)
+    shape = Decoder(4096, 14336, 32, 8, 128, 32002, 32)
     assert divide(shape, 128, tensor_parallel=4, pipeline_parallel=1, pad_intermediate=False).vocabulary_rows == 8001
     with pytest.raises(ConfigError, match="vocabulary of 32002"):
         divide(shape, 128, tensor_parallel=2, pipeline_parallel=2, pad_intermediate=False)

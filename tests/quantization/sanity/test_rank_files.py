@@ -9,9 +9,9 @@ import torch
 from exports import canonical
 
 from trtpipe.core.progress import Silent
+from trtpipe.core.sharing import Decoder
 from trtpipe.quantization.exports import trtllm
 from trtpipe.quantization.exports.checkpoint import Checkpoint
-from trtpipe.quantization.exports.tensor_parallel import ModelShape
 from trtpipe.quantization.sanity.rank_files import RankFiles
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def test_every_tensor_comes_back(tmp_path: Path, changes: dict[str, Any], ranks:
         checkpoint, tensor_parallel=ranks, pipeline_parallel=stages, dtype="bfloat16", kv_cache="fp8",
         pad_intermediate=True,
     ).write(tmp_path / "ranks", Silent())  # fmt: skip
-    read = RankFiles(tmp_path / "ranks", ModelShape.of(checkpoint.config))
+    read = RankFiles(tmp_path / "ranks", Decoder.from_config(checkpoint.config))
     for index in range(checkpoint.layers):
         prefix = f"model.layers.{index}."
         wanted = {f"{name}.weight": linear.weight() for name, linear in memory.linears.items()}

@@ -58,7 +58,7 @@ def activation_bytes(division: Division, *, max_num_tokens: int, max_batch_size:
 
 def kv_bytes_per_token(division: Division, stage: int, kv_dtype: TensorrtLlmKvDtype) -> int:
     """Return 2 (keys and values) x layers x KV heads of a rank x head width x bytes of the type."""
-    layers = division.layers_of(stage)
+    layers = len(division.layers_of(stage))
     return 2 * layers * division.kv_heads_of_rank * division.shape.head_width * KV_BYTES[kv_dtype]
 
 

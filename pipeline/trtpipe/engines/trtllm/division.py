@@ -1,9 +1,7 @@
-"""How a decoder is shared out over ranks: widths of one rank, zero padding, and which TP sizes are legal.
+"""How an engine of any format is shared out over ranks: zero padding, and which TP sizes are legal.
 
-T:tensorrt_llm/quantization/layers.py (WeightOnlyGroupwiseQuantLinear and its row form: both features, the global ones,
-are rounded up to a multiple of max(64, group size) x TP, of 128 at least for W4A8), T:tensorrt_llm/layers/attention.py
-(heads; KV heads rounded up), T:tensorrt_llm/models/*/model.py (pad_vocab_size to a multiple of TP),
-T:tensorrt_llm/mapping.py (layers of a pipeline stage). `quantization/exports/` writes checkpoints by the same rules.
+The rules are `core/sharing.py`, by which `quantization/exports/` writes checkpoints too; here is what formats other
+than W4A16_AWQ add, from T:tensorrt_llm/quantization/layers.py (W4A8: multiples of 128 at least).
 """
 
 from __future__ import annotations
@@ -11,20 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from trtpipe.core.sharing import GROUP_SIZES, Shared, Width, group_step, padded
 from trtpipe.engines.trtllm.capability import GROUPWISE
 from trtpipe.engines.trtllm.shape import DecoderShape
 
-GROUP_SIZES = (128, 64)  # TensorRT-LLM issue 988; W4A8 has no kernel for 64 (functional.py validate_group_size)
 GPUS_PER_NODE = 8  # TP goes over NVLink, within a node (T:docs/source/legacy/performance/performance-tuning-guide)
 
 
-def padded(width: int, multiple: int) -> int:
-    """Return the next multiple."""
-    return -(-width // multiple) * multiple
+WORDS: dict[Width, str] = {
+    "intermediate": "intermediate size",
+    "hidden": "hidden size",
+    "attention": "width of all attention heads",
+    "qkv": "width of q, k and v",
+}
 
 
 @dataclass(frozen=True)
-class Division:
+class Division(Shared):
     """A model over ``tensor_parallel`` x ``pipeline_parallel`` ranks. ``pad``: the MLP may be widened with zeros."""
 
     shape: DecoderShape
@@ -39,7 +40,7 @@ class Division:
         """What a width must be a multiple of."""
         if self.weights not in GROUPWISE:
             return self.tensor_parallel
-        return max(128 if self.weights == "w4a8_awq" else 64, self.group_size) * self.tensor_parallel
+        return group_step(self.group_size, self.tensor_parallel, least=128 if self.weights == "w4a8_awq" else 64)
 
     @property
     def pads_itself(self) -> bool:
@@ -61,32 +62,10 @@ class Division:
         """KV heads of a rank: one at least, so that fewer heads than ranks are repeated."""
         return -(-self.shape.kv_heads // self.tensor_parallel)
 
-    @property
-    def qkv_width(self) -> int:
-        """Rows of q, k and v of all ranks together, repeated KV heads counted as often as they stand."""
-        heads = self.shape.heads + 2 * max(self.shape.kv_heads, self.tensor_parallel)
-        return heads * self.shape.head_width
-
-    @property
-    def vocabulary(self) -> int:
-        """Rows of embedding and head of all ranks together; the engine masks those past the model's own."""
-        return padded(self.shape.vocabulary, self.tensor_parallel)
-
-    def layers_of(self, stage: int) -> int:
-        """Layers of a pipeline stage; the first stages hold one more where they do not divide."""
-        count, more = divmod(self.shape.layers, self.pipeline_parallel)
-        return count + (stage < more)
-
     def grouped_widths(self) -> dict[str, int]:
         """Return the widths that must be multiples of ``step``, by the words of a message."""
-        widths = {"intermediate size": self.intermediate}
-        if self.weights in GROUPWISE:
-            widths |= {
-                "hidden size": self.shape.hidden,
-                "width of all attention heads": self.shape.heads * self.shape.head_width,
-                "width of q, k and v": self.qkv_width,
-            }
-        return widths
+        widths = self.widths(self.intermediate)
+        return {WORDS[name]: widths[name] for name in WORDS if name == "intermediate" or self.weights in GROUPWISE}
 
     def unfit_widths(self) -> dict[str, int]:
         """Return the widths that the ranks cannot share in whole groups."""
@@ -96,15 +75,13 @@ class Division:
 
     @property
     def is_legal(self) -> bool:
-        shape, size = self.shape, self.tensor_parallel
-        whole_groups = self.weights not in GROUPWISE or shape.intermediate % self.group_size == 0
-        kv_fits = not (shape.kv_heads % size and size % shape.kv_heads)
-        return whole_groups and kv_fits and shape.heads % size == 0 and not self.unfit_widths()
+        whole_groups = self.weights not in GROUPWISE or self.shape.intermediate % self.group_size == 0
+        return whole_groups and self.kv_heads_fit and not self.heads_left_over and not self.unfit_widths()
 
 
 def legal_sizes(shape: DecoderShape, weights: str, *, pad: bool) -> dict[int, list[int]]:
     """Return the legal TP sizes within a node by group size; a format without groups has the same under all."""
-    groups = (128,) if weights == "w4a8_awq" else GROUP_SIZES
+    groups = (128,) if weights == "w4a8_awq" else GROUP_SIZES  # no kernel for 64: functional.py validate_group_size
     return {
         group: [size for size in range(1, GPUS_PER_NODE + 1) if Division(shape, weights, group, size, 1, pad).is_legal]
         for group in groups

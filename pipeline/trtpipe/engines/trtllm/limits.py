@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from trtpipe.engines.trtllm.division import padded
+from trtpipe.core.sharing import padded
 
 if TYPE_CHECKING:
     from trtpipe.config.target import TensorrtLlmTarget

@@ -56,7 +56,7 @@ class Plan:
                 "qkv_width": division.qkv_width,
                 "heads_per_rank": division.heads_of_rank,
                 "kv_heads_per_rank": division.kv_heads_of_rank,
-                "layers_by_stage": [division.layers_of(stage) for stage in range(division.pipeline_parallel)],
+                "layers_by_stage": [len(division.layers_of(stage)) for stage in range(division.pipeline_parallel)],
             },
             "lengths": self.lengths and asdict(self.lengths),
             "findings": [finding.document() for finding in self.findings],

@@ -1,10 +1,11 @@
-"""The widths of a dense decoder, read from a Hugging Face config.json."""
+"""What the plan has to know of a dense decoder, read from a Hugging Face config.json."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from trtpipe.core.sharing import Decoder
 from trtpipe.errors import ConfigError, TrtpipeError, raise_all
 
 NEEDED = (
@@ -21,21 +22,14 @@ SCALED_BEFORE = ("default", "su", "longrope", "llama3")
 
 
 @dataclass(frozen=True)
-class DecoderShape:
-    """``head_width`` is stated or hidden / heads; ``positions``: the context with its rotary scaling.
+class DecoderShape(Decoder):
+    """``positions``: the context with its rotary scaling.
 
     ``window``: tokens that attention looks back, None where it sees all. ``biased_qkv``, ``normed_qk``: what decides
     how well an 8-bit KV cache goes.
     """
 
     model_type: str
-    hidden: int
-    intermediate: int
-    heads: int
-    kv_heads: int
-    head_width: int
-    vocabulary: int
-    layers: int
     positions: int
     window: int | None
     biased_qkv: bool
@@ -45,16 +39,9 @@ class DecoderShape:
     def of(cls, config: dict[str, Any], where: str) -> DecoderShape:
         """Read config.json; ``where`` is for messages. Raises ConfigError with all problems at once."""
         _require_dense(config, where)
-        hidden, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
-        return cls(
+        return cls.from_config(
+            config,
             model_type=str(config["model_type"]),
-            hidden=hidden,
-            intermediate=int(config["intermediate_size"]),
-            heads=heads,
-            kv_heads=int(config.get("num_key_value_heads") or heads),
-            head_width=int(config.get("head_dim") or hidden // heads),
-            vocabulary=int(config["vocab_size"]),
-            layers=int(config["num_hidden_layers"]),
             positions=_positions(config),
             window=_window(config),
             biased_qkv=config["model_type"] in BIASED_QKV or bool(config.get("attention_bias")),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trtpipe.core.sharing import padded
 from trtpipe.engines.trtllm.capability import GROUPWISE, HEAD_WIDTHS
-from trtpipe.engines.trtllm.division import Division, legal_text, padded
+from trtpipe.engines.trtllm.division import Division, legal_text
 from trtpipe.engines.trtllm.findings import Finding
 
 LAYERS = "tensorrt_llm/quantization/layers.py"
@@ -42,7 +43,7 @@ def head_width(division: Division) -> Iterator[Finding]:
 def _head_findings(division: Division) -> Iterator[Finding]:
     shape, size = division.shape, division.tensor_parallel
     legal = f"legal: {legal_text(shape, division.weights, pad=division.pad)}"
-    if over := shape.heads % size:
+    if over := division.heads_left_over:
         yield Finding(
             "refused",
             f"{shape.heads} attention heads cannot be shared by TP {size}: {over} are left over",
@@ -51,7 +52,7 @@ def _head_findings(division: Division) -> Iterator[Finding]:
             fix=legal,
             source="tensorrt_llm/layers/attention.py",
         )
-    if shape.kv_heads % size and size % shape.kv_heads:
+    if not division.kv_heads_fit:
         yield Finding(
             "refused",
             f"{shape.kv_heads} KV heads can neither be shared nor repeated by TP {size}",
@@ -105,11 +106,11 @@ def _stage_findings(division: Division) -> Iterator[Finding]:
             "refused", f"{shape.layers} layers are too few for {stages} pipeline stages", "pipeline_parallel",
             fix=f"at most {shape.layers}", source="tensorrt_llm/mapping.py",
         )  # fmt: skip
-    if -shape.vocabulary % size != -shape.vocabulary % (size * stages):
+    if division.vocabulary != division.runtime_vocabulary:
         yield Finding(
             "refused",
-            f"the vocabulary of {shape.vocabulary} is padded to {padded(shape.vocabulary, size)} by the head and to "
-            f"{padded(shape.vocabulary, size * stages)} by the runtime",
+            f"the vocabulary of {shape.vocabulary} is padded to {division.vocabulary} by the head and to "
+            f"{division.runtime_vocabulary} by the runtime",
             "pipeline_parallel",
             why=f"the head pads to a multiple of TP {size}, the runtime's logits buffer to one of TP x PP "
             f"{size * stages}",

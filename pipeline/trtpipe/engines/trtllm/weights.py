@@ -39,7 +39,7 @@ class RankWeights:
 
 def of_stage(division: Division, stage: int) -> RankWeights:
     """Return what each TP rank of a pipeline stage holds."""
-    shape, layers = division.shape, division.layers_of(stage)
+    shape, layers = division.shape, len(division.layers_of(stage))
     linears = _linears(division)
     elements = sum(rows * columns for rows, columns in linears)
     bits = {"model": 16, "fp8": 8}.get(division.weights, 4)

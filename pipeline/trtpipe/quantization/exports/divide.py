@@ -1,21 +1,15 @@
-"""Whether a model can be shared out over ranks in whole groups, and how: refusals with what would be legal.
-
-Rules of TensorRT-LLM: `tensorrt_llm/quantization/layers.py` (WeightOnlyGroupwiseQuantLinear and its row form round both
-features, the global ones, up to a multiple of max(64, group size) x TP; the checkpoint must have that shape),
-`tensorrt_llm/layers/attention.py` (heads), `tensorrt_llm/models/convert_utils.py` (dup_kv_weight).
-"""
+"""Whether a model can be shared out over ranks in whole groups, and how: refusals with what would be legal."""
 
 from __future__ import annotations
 
+from trtpipe.core.sharing import GROUP_SIZES, Decoder, Width, group_step, padded
 from trtpipe.errors import ConfigError, TrtpipeError, raise_all
-from trtpipe.quantization.exports.tensor_parallel import Division, ModelShape
-from trtpipe.quantization.exports.trtllm_layout import LINEARS, Width
-
-GROUP_SIZES = (128, 64)  # TensorRT-LLM issue 988; layers.py checks it with validate_group_size
+from trtpipe.quantization.exports.tensor_parallel import Division
+from trtpipe.quantization.exports.trtllm_layout import LINEARS
 
 
 def divide(
-    shape: ModelShape, group_size: int, *, tensor_parallel: int, pipeline_parallel: int, pad_intermediate: bool
+    shape: Decoder, group_size: int, *, tensor_parallel: int, pipeline_parallel: int, pad_intermediate: bool
 ) -> Division:
     """Share a model out. With ``pad_intermediate`` the MLP is widened by zeros where the group rule needs it.
 
@@ -25,39 +19,33 @@ def divide(
         raise ConfigError(
             f"TensorRT-LLM's int4 kernels have no group size {group_size}", where="group_size", fix=_legal_text(shape)
         )
-    intermediate = padded(shape.intermediate, group_size, tensor_parallel) if pad_intermediate else shape.intermediate
-    raise_all(
-        _problems(shape, group_size, tensor_parallel, intermediate)
-        + _pipeline_problems(shape, tensor_parallel, pipeline_parallel)
-    )
+    division = _divided(shape, group_size, tensor_parallel, pipeline_parallel, pad=pad_intermediate)
+    raise_all(_problems(division) + _pipeline_problems(division))
+    return division
+
+
+def _divided(shape: Decoder, group_size: int, tensor_parallel: int, pipeline_parallel: int, *, pad: bool) -> Division:
+    intermediate = padded(shape.intermediate, group_step(group_size, tensor_parallel)) if pad else shape.intermediate
     return Division(shape, group_size, tensor_parallel, pipeline_parallel, intermediate)
 
 
-def padded(intermediate: int, group_size: int, tensor_parallel: int) -> int:
-    """Return the next intermediate size that every rank can hold in whole groups."""
-    step = group_size * tensor_parallel
-    return -(-intermediate // step) * step
-
-
-def legal(shape: ModelShape, *, pad_intermediate: bool) -> dict[int, list[int]]:
+def legal(shape: Decoder, *, pad_intermediate: bool) -> dict[int, list[int]]:
     """Return the legal TP values of each group size."""
-    found = {}
-    for group_size in GROUP_SIZES:
-        sizes = []
-        for size in range(1, shape.heads + 1):
-            intermediate = padded(shape.intermediate, group_size, size) if pad_intermediate else shape.intermediate
-            if not _problems(shape, group_size, size, intermediate, advise=False):
-                sizes.append(size)
-        found[group_size] = sizes
-    return found
+    return {
+        group_size: [
+            size
+            for size in range(1, shape.heads + 1)
+            if not _problems(_divided(shape, group_size, size, 1, pad=pad_intermediate), advise=False)
+        ]
+        for group_size in GROUP_SIZES
+    }
 
 
-def _problems(
-    shape: ModelShape, group_size: int, tensor_parallel: int, intermediate: int, *, advise: bool = True
-) -> list[TrtpipeError]:
+def _problems(division: Division, *, advise: bool = True) -> list[TrtpipeError]:
+    shape, group_size, tensor_parallel = division.shape, division.group_size, division.tensor_parallel
     fix = _legal_text(shape) if advise else None
     problems: list[TrtpipeError] = []
-    if over := shape.heads % tensor_parallel:
+    if over := division.heads_left_over:
         problems.append(
             ConfigError(
                 f"{shape.heads} attention heads cannot be shared by TP {tensor_parallel}: {over} are left over",
@@ -65,7 +53,7 @@ def _problems(
                 fix=fix,
             )
         )
-    if shape.kv_heads % tensor_parallel and tensor_parallel % shape.kv_heads:
+    if not division.kv_heads_fit:
         problems.append(
             ConfigError(
                 f"{shape.kv_heads} KV heads can neither be shared nor repeated by TP {tensor_parallel}",
@@ -82,13 +70,12 @@ def _problems(
             )
         )
         return problems
-    step = group_size * tensor_parallel
-    for width, value in (shape.widths(tensor_parallel) | {"intermediate": intermediate}).items():
+    step = division.step
+    for width, value in division.widths(division.intermediate).items():
         if value % step:
             offer = ""
             if width == "intermediate" and advise:
-                size = padded(value, group_size, tensor_parallel)
-                offer = f"; or --pad: widen the intermediate size with zeros to {size}"
+                offer = f"; or --pad: widen the intermediate size with zeros to {padded(value, step)}"
             problems.append(
                 ConfigError(
                     f"the {width} width {value} is no multiple of {step} (group size {group_size} x TP "
@@ -100,7 +87,8 @@ def _problems(
     return problems
 
 
-def _pipeline_problems(shape: ModelShape, tensor_parallel: int, pipeline_parallel: int) -> list[TrtpipeError]:
+def _pipeline_problems(division: Division) -> list[TrtpipeError]:
+    shape, tensor_parallel, pipeline_parallel = division.shape, division.tensor_parallel, division.pipeline_parallel
     problems: list[TrtpipeError] = []
     if pipeline_parallel > shape.layers:
         problems.append(
@@ -110,14 +98,11 @@ def _pipeline_problems(shape: ModelShape, tensor_parallel: int, pipeline_paralle
                 fix=f"at most {shape.layers}",
             )
         )
-    # the head is padded to a multiple of TP, the runtime's logits buffer to one of TP x PP:
-    # models/llama/model.py (pad_vocab_size), cpp/include/tensorrt_llm/runtime/modelConfig.h (getVocabSizePadded)
-    ranks = tensor_parallel * pipeline_parallel
-    if -shape.vocabulary % tensor_parallel != -shape.vocabulary % ranks:
+    if division.vocabulary != division.runtime_vocabulary:
         problems.append(
             ConfigError(
                 f"the vocabulary of {shape.vocabulary} is padded differently by the head (to TP "
-                f"{tensor_parallel}) and by the runtime (to TP x PP {ranks})",
+                f"{tensor_parallel}) and by the runtime (to TP x PP {tensor_parallel * pipeline_parallel})",
                 where="lm_head",
                 fix="use one pipeline stage, or a TP x PP that divides the vocabulary",
             )
@@ -129,7 +114,7 @@ def _layers_with(width: Width) -> str:
     return ", ".join(linear.name for linear in LINEARS if width in {linear.out_width, linear.in_width})
 
 
-def _legal_text(shape: ModelShape) -> str:
+def _legal_text(shape: Decoder) -> str:
     return "legal: " + "; ".join(
         f"group {group_size}: TP {', '.join(map(str, sizes)) or 'none'}"
         for group_size, sizes in legal(shape, pad_intermediate=False).items()

@@ -11,12 +11,13 @@ from typing import Any, Literal
 import torch
 
 from trtpipe.core.progress import Reporter
+from trtpipe.core.sharing import Decoder
 from trtpipe.errors import ConfigError
 from trtpipe.quantization.exports.checkpoint import Checkpoint
 from trtpipe.quantization.exports.divide import divide
 from trtpipe.quantization.exports.scales import float16_note
 from trtpipe.quantization.exports.streamed import StreamedFile
-from trtpipe.quantization.exports.tensor_parallel import Division, ModelShape
+from trtpipe.quantization.exports.tensor_parallel import Division
 from trtpipe.quantization.exports.trtllm_config import trtllm_config
 from trtpipe.quantization.exports.trtllm_layout import LINEARS, TrtllmModel, model_of
 from trtpipe.quantization.exports.trtllm_tensors import HEAD, Forms, specs, tensors
@@ -73,7 +74,7 @@ def plan(
             "or calibrate with a symmetric grid",
         )
     division = divide(
-        ModelShape.of(checkpoint.config),
+        Decoder.from_config(checkpoint.config),
         checkpoint.group_size,
         tensor_parallel=tensor_parallel,
         pipeline_parallel=pipeline_parallel,

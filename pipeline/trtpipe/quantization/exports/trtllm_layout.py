@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from trtpipe.core.sharing import Width
 from trtpipe.errors import ConfigError
-
-Width = Literal["hidden", "attention", "qkv", "intermediate"]
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
+from trtpipe.core.sharing import Decoder
 from trtpipe.quantization.exports import nibbles
-from trtpipe.quantization.exports.tensor_parallel import Division, ModelShape
+from trtpipe.quantization.exports.tensor_parallel import Division
 from trtpipe.quantization.exports.trtllm_layout import LINEARS, NORMS, FusedLinear
 from trtpipe.quantization.exports.trtllm_tensors import HEAD, OUT_EMBEDDING, OUT_NORM
 from trtpipe.quantization.grid import Quantized
@@ -23,7 +24,7 @@ from trtpipe.quantization.grid import Quantized
 class RankFiles:
     """The files of all ranks of a checkpoint whose keys and names have been compared with the plan."""
 
-    def __init__(self, folder: Path, shape: ModelShape) -> None:
+    def __init__(self, folder: Path, shape: Decoder) -> None:
         config: dict[str, Any] = json.loads((folder / "config.json").read_text("utf-8"))
         mapping = config["mapping"]
         self.shape = shape

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
+from trtpipe.core.sharing import Decoder
 from trtpipe.core.worker import Events, serve
 from trtpipe.quantization import device
-from trtpipe.quantization.exports.tensor_parallel import ModelShape
 from trtpipe.quantization.forward import Batch, forward
 from trtpipe.quantization.sanity.model_files import Layers, open_model
 from trtpipe.quantization.sanity.rank_files import RankFiles
@@ -29,7 +29,7 @@ def work(job: dict[str, Any], events: Events) -> dict[str, Any]:
     compute = device.choose()
     model = Path(job["model"])
     stack = DecoderStack(model, compute.dtype, compute.device)
-    shape = ModelShape.of(stack.config.to_dict())
+    shape = Decoder.from_config(stack.config.to_dict())
     found: dict[str, Any] = {}
     for name, layers in (
         ("model", open_model(model, stack)),

@@ -1,4 +1,4 @@
-"""Fields of a request that no tensor has: Triton passes them on as parameters, and nothing would read them.
+"""What is refused of any request: fields that no tensor has, which Triton passes on and nothing would read, and beams.
 
 A copy of this module runs inside two of Triton's models.
 """
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 # What HTTP and gRPC clients may send beside tensors; all others are misspelled or unserved tensors.
 PROTOCOL_PARAMETERS = frozenset({"id", "priority", "timeout", "sequence_id", "sequence_start", "sequence_end"})
+
+# What every engine of either kind is built for and configured with.
+BEAMS = 1
 
 
 class RequestError(ValueError):
@@ -27,3 +30,9 @@ def refuse_unknown(parameters: Mapping[str, Any]) -> None:
     ]
     if unknown:
         raise RequestError(f"unknown field(s): {', '.join(sorted(unknown))}; the model's config lists what is served")
+
+
+def refuse_beams(beams: int) -> None:
+    """Raise RequestError where more or fewer than the served number of beams are asked for."""
+    if beams != BEAMS:
+        raise RequestError(f"beam_width is {beams}; only {BEAMS} is served")

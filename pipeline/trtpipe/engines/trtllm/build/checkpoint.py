@@ -24,6 +24,7 @@ FLAGS = {
     "w4a16_awq": {"has_zero_point": False, "pre_quant_scale": True},
     "w4a16_gptq": {"has_zero_point": True, "pre_quant_scale": False},
 }
+MAKING = "`trtpipe build-engine --dry-run` without --checkpoint"
 
 
 def require(folder: Path, plan: Plan) -> None:
@@ -35,13 +36,13 @@ def require(folder: Path, plan: Plan) -> None:
         raise ConfigError(
             f"no TensorRT-LLM checkpoint: config.json can't be read ({fault})",
             where=str(folder),
-            fix="`--dry-run` prints the line that makes one",
+            fix=f"{MAKING} prints the line that makes one",
         ) from None
     if "mapping" not in config or "architecture" not in config:
         raise ConfigError(
             "no TensorRT-LLM checkpoint: its config.json has no `architecture` and `mapping`",
             where=str(path),
-            fix="trtllm-build reads its own layout only; `--dry-run` prints the line that makes it",
+            fix=f"trtllm-build reads its own layout only; {MAKING} prints the line that makes it",
         )
     division, target = plan.division, plan.target
     # where the engine widens its linears by itself, the checkpoint's config.json has the model's own width

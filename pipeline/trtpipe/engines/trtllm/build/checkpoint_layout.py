@@ -79,7 +79,7 @@ def expected(plan: Plan, stage: int) -> Iterator[str]:
     stages = {"every"} | ({"first"} if stage == 0 else set()) | ({"last"} if stage == last else set())
     for row in tensors():
         if row.within in stages and row.of in true:
-            for layer in range(division.layers_of(stage)) if "{layer}" in row.name else (0,):
+            for layer in range(len(division.layers_of(stage))) if "{layer}" in row.name else (0,):
                 for linear in table()["linears"] if "{linear}" in row.name else ("",):
                     yield row.name.format(layer=layer, linear=linear)
 

@@ -95,8 +95,8 @@ def _site(image: str) -> _Site:
         raise EnvironmentUnfit(
             f"there is no {PROGRAM} here, and neither docker nor podman to run it in",
             where="PATH",
-            fix=f"on a machine with the GPUs, install docker or podman and pull {image} (its line is in --dry-run), "
-            "or pip install 'trtpipe[trtllm]' there",
+            fix=f"on a machine with the GPUs, install docker or podman and pull {image} (`trtpipe build-engine "
+            "--dry-run` has its line), or pip install 'trtpipe[trtllm]' there",
         )
     pinned = container.inspect(engine, image)
     return _Site(PROGRAM, (*container.plain(engine, pinned), "python3"), pinned.name, engine, pinned)

@@ -10,7 +10,7 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 from chat import ChatError, ChatTokenizer
 from golden_ids import FIX, Golden, GoldenError, Surroundings
-from parameters import RequestError, refuse_unknown
+from parameters import BEAMS, RequestError, refuse_beams, refuse_unknown
 from prompt import encode, guide_bytes, word_lists
 from token_bytes import TokenBytes
 
@@ -52,7 +52,8 @@ class TritonPythonModel:
         )
 
     def _tensors(self, request: Any) -> dict[str, Any]:
-        """Return the outputs without their batch dimension."""
+        """Return the outputs without their batch dimension. Raises RequestError or ChatError."""
+        refuse_beams(_number(request, "BEAM_WIDTH", default=BEAMS))
         ids = encode(_texts(request, "QUERY")[0], self.tokenizer)
         return {
             "INPUT_ID": ids,

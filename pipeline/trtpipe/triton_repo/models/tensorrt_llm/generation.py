@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import guidance
-from parameters import RequestError
+from parameters import BEAMS, RequestError, refuse_beams
 
 # Tensors arrive as flat lists; the batch is always one prompt.
 Values = dict[str, list[Any]]
@@ -147,8 +147,7 @@ def _answer_tokens_min(values: Values, answer_tokens_max: int) -> int:
 
 
 def _sampling(values: Values) -> dict[str, Any]:
-    if (beam_width := _scalar(values, "beam_width", 1)) != 1:
-        raise RequestError(f"beam_width is {beam_width}; this engine serves 1 only")
+    refuse_beams(int(_scalar(values, "beam_width", BEAMS)))
     return {
         **_randomness(values),
         "repetition_penalty": _within(values, "repetition_penalty", 1.0, lowest=0.01, highest=100.0),

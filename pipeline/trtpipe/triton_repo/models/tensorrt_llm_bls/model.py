@@ -50,7 +50,6 @@ class TritonPythonModel:
             try:
                 refuse_unknown(json.loads(request.parameters() or "{}"))
                 tensors = copy(request, self.inputs)
-                _check_beams(tensors)
             except Exception as fault:  # a request that gets no answer would hang its client for ever
                 refused = isinstance(fault, RequestError)
                 _fail(sender, str(fault) if refused else repr(fault), pb_utils.TritonError.INVALID_ARG)
@@ -99,11 +98,6 @@ class TritonPythonModel:
         ids += answer.finish()
         if not cancelled and (ids or not sent or counts.is_owed() or log_probs.is_owed()):
             _send(sender, call(postprocessing, answer_of(ids)) | counts.take() | log_probs.take())
-
-
-def _check_beams(tensors: Tensors) -> None:
-    if (beams := _number(tensors, "beam_width", 1)) != 1:
-        raise RequestError(f"beam_width is {beams}; this model serves 1 only")
 
 
 def _texts(tensors: Tensors, name: str) -> list[str]:
