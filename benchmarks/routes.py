@@ -185,7 +185,7 @@ def compare(running: triton.Server, engine: Path, rounds: int) -> dict[str, Any]
     messages, ids = [row[0] for row in asked], [row[1] for row in asked]
     tokens = len(asked) * ANSWER_TOKENS
     addresses = running.addresses
-    urls = {"http": addresses.http_url, "grpc": f"grpc://{addresses.host}:{addresses.grpc_port}"}
+    urls = {"http": addresses.http_url, "grpc": addresses.grpc_url}
     assert count_tokens(urls["http"], messages[0]) == ANSWER_TOKENS
     bare = Bare(engine, started_with, ids)
     processor: dict[str, dict[str, float]] = defaultdict(dict)

@@ -160,6 +160,41 @@ def export_72b() -> str:
     return f"{rows}\n{found['peak']}\n"
 
 
+def load() -> str:
+    document = results("aiperf")
+    words = (
+        f"Streamed, prompts of {document['prompt_tokens_asked']} tokens, answers of {document['answer_tokens']}; "
+        f"AIPerf {document['aiperf']}, server and load on the same {document['environment']['cpu_cores']} shared cores "
+        f"(load average {document['load_average_at_the_end'][1]}).\n\n"
+    )
+    return words + table(
+        (
+            "route",
+            "clients",
+            "requests",
+            "failed",
+            "first token, ms (p50, p99)",
+            "between tokens, ms (p50, p99)",
+            "tokens/s",
+        ),
+        (
+            (
+                route,
+                row["clients"],
+                row["requests"],
+                row["requests"] - row["answered"],
+                *(
+                    f"{row[name]['p50']:,.0f}, {row[name]['p99']:,.0f}"
+                    for name in ("time_to_first_token", "inter_token_latency")
+                ),
+                row["output_token_throughput"]["avg"],
+            )
+            for route, rows in document["rows"].items()
+            for row in rows
+        ),
+    )
+
+
 SECTIONS = {
     "Closeness on the fixed case, computed on an H200 (`quantize.py quality`)": lambda: closeness("quality-gpu"),
     "The same on a CPU": lambda: closeness("quality-cpu"),
@@ -176,6 +211,7 @@ SECTIONS = {
     "Prefix reuse (`prefix_hits.py`)": prefix_hits,
     "The full route beside the bare engine (`routes.py`)": routes,
     "All routes at once (`tests/soak/mixed.py`)": at_once,
+    "A served release under load, asked by NVIDIA AIPerf (`aiperf.py`)": load,
     "A TensorRT-LLM checkpoint of Qwen2.5-72B's widths for TP 8, on a CPU (`export_72b.py`)": export_72b,
 }
 

@@ -109,7 +109,7 @@ def _text(choice: Any, route: Route) -> str | None:
 @asynccontextmanager
 async def asker(running: Server, front_url: str, key: str) -> AsyncIterator[Asker]:
     addresses = running.addresses
-    urls = {"http": addresses.http_url, "grpc": f"grpc://{addresses.host}:{addresses.grpc_port}"}
+    urls = {"http": addresses.http_url, "grpc": addresses.grpc_url}
     clients = {
         (model, scheme): AsyncClient(url, model=model)
         for model, (scheme, url) in product(exchange.MODELS, urls.items())

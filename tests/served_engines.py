@@ -1,9 +1,10 @@
 """One engine of each kind, for the configs in ``golden/triton_repo`` and the tests of repositories."""
 
+from trtpipe.config.target import BackendModels, TritonModels
 from trtpipe.triton_repo.configs import LocalEngine, TensorrtLlmEngine
 from trtpipe.triton_repo.engine_parameters import EngineParameters
 
-LOCAL = LocalEngine("/environment", "2026-01-01")
+LOCAL = LocalEngine("/environment", "2026-01-01", TritonModels())
 TENSORRT_LLM = TensorrtLlmEngine(
     EngineParameters(
         engine_folder="/release/engine",
@@ -17,6 +18,6 @@ TENSORRT_LLM = TensorrtLlmEngine(
     ),
     template_date="2026-01-01",
     requests_max=64,
-    queue_max=256,
+    models=BackendModels(queue_requests_max=256),
 )
 ENGINES = {"vllm": LOCAL, "tensorrt-llm": TENSORRT_LLM}

@@ -20,7 +20,7 @@ def listening(served: Served, log: Path, *, drain_s: float = 5.0) -> Iterator[st
     front = threading.Thread(
         target=server.run,
         args=(app.build(served), taken),
-        kwargs={"drain_s": drain_s, "log": log, "on_ready": ready.set, "has_ended": stop.is_set},
+        kwargs={"drain_s": drain_s, "log": log, "on_ready": ready.set, "until": lambda: server.ended(stop.is_set)},
     )
     front.start()
     try:

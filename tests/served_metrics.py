@@ -10,6 +10,13 @@ import httpx
 
 from trtpipe.triton_repo.server import Server
 
+HELD = (
+    ("nv_trt_llm_request_metrics", "scheduled"),
+    ("nv_trt_llm_request_metrics", "waiting"),
+    ("nv_trt_llm_kv_cache_block_metrics", "used"),
+)
+STILL_S = 0.5  # tens of steps of the sample's engine
+
 
 class Metrics:
     """The server's metrics, read anew at each call."""
@@ -28,3 +35,12 @@ class Metrics:
         while not condition():
             assert time.monotonic() < deadline, "not in time"
             time.sleep(0.05)
+
+    def until_free(self, limit_s: float) -> None:
+        """Wait until vLLM has let go of every request and block by its own account, and takes no more steps."""
+        self.until(lambda: self("nv_trt_llm_request_metrics", "active") == 0, limit_s)
+        for family, value in HELD:
+            self.until(lambda family=family, value=value: self(family, value) == 0, limit_s=2)
+        steps = self("nv_trt_llm_general_metrics", "iteration_counter")
+        time.sleep(STILL_S)
+        assert self("nv_trt_llm_general_metrics", "iteration_counter") == steps, "vLLM goes on with a request"

@@ -14,8 +14,9 @@ from typing import Any
 class StandIn:
     """Answers each request with ``pieces``, one write each, ``gap_s`` apart.
 
-    ``hangs_up``: it closes the connection instead. ``bodies``: what has been asked; ``left``: set once a client has
-    gone before its last piece. ``unloaded``: models that are not ready.
+    ``hangs_up``: it closes the connection instead. ``bodies``: what has been asked, and ``headers`` with it;
+    ``left``: set once a client has gone before its last piece. ``unloaded``: models that are not
+    ready.
     """
 
     def __init__(self) -> None:
@@ -24,6 +25,7 @@ class StandIn:
         self.gap_s = 0.0
         self.hangs_up = False
         self.bodies: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
         self.left = threading.Event()
         self.unloaded: set[str] = set()
         self.url = ""
@@ -33,8 +35,8 @@ class StandIn:
         self.pieces = [event(text, **counts) for text in texts]
 
 
-def event(text: str, **counts: int) -> bytes:
-    return f"data: {json.dumps({'text_output': text, **counts}, ensure_ascii=False)}\n\n".encode()
+def event(text: str, **facts: Any) -> bytes:
+    return f"data: {json.dumps({'text_output': text, **facts}, ensure_ascii=False)}\n\n".encode()
 
 
 class _Server(ThreadingHTTPServer):
@@ -54,6 +56,7 @@ def stand_in_triton(port: int = 0) -> Iterator[StandIn]:
 
         def do_POST(self) -> None:
             state.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            state.headers.append(dict(self.headers))
             if state.hangs_up:
                 self.close_connection = True
                 return

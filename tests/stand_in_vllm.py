@@ -23,11 +23,15 @@ class ClientError(Exception):
 
 @dataclass
 class Record:
-    """``metrics``: (name, label's value) -> its calls. ``sent``: responses as (error or tensors, code, final)."""
+    """``metrics``: (name, label's value) -> its calls. ``sent``: responses as (error or tensors, code, final).
+
+    ``logged``: faults; ``told``: the rest of the log.
+    """
 
     metrics: dict[tuple[str, str], list[tuple[str, float]]] = field(default_factory=dict)
     metric_threads: set[int] = field(default_factory=set)
     logged: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
     unloaded: list[str] = field(default_factory=list)
     asked: list[tuple[dict[str, Any], str]] = field(default_factory=list)
 
@@ -60,19 +64,20 @@ class Sender:
 class Engine:
     """AsyncLLM: answers with the ids in ``answers``, one a step; ``fault`` is raised after them.
 
-    ``finish_reason``: of the last output.
+    ``finish_reason``: of the last output. ``forgets_aborts``: a request whose outputs nobody takes any more stays.
     """
 
     answers: tuple[int, ...] = (5, 6, 7)
     fault: Exception | None = None
     finish_reason = "stop"
     endless = False
+    forgets_aborts = False
 
     def __init__(self, record: Record, loggers: Any) -> None:
         self._record = record
         self.errored = False
         self.vllm_config = SimpleNamespace(
-            model_config=SimpleNamespace(max_model_len=64, get_vocab_size=lambda: 100),
+            model_config=SimpleNamespace(max_model_len=64, get_vocab_size=lambda: 300),
             cache_config=SimpleNamespace(num_gpu_blocks=10, block_size=32),
             scheduler_config=SimpleNamespace(max_num_seqs=4),
         )
@@ -81,6 +86,15 @@ class Engine:
 
     async def generate(self, prompt: Any, sampling: dict[str, Any], request_id: str) -> AsyncIterator[Any]:
         self._record.asked.append((sampling, request_id))
+        try:
+            async for output in self._outputs(sampling):
+                yield output
+        finally:
+            # The real one takes a step after an abort too, in which it lets go of the request.
+            if not self.forgets_aborts:
+                self.logger.record(_scheduler(idle=True), None)
+
+    async def _outputs(self, sampling: dict[str, Any]) -> AsyncIterator[Any]:
         metrics = SimpleNamespace(queued_ts=1.0, scheduled_ts=1.5)
         for place, token in enumerate(self.answers):
             await asyncio.sleep(0)
@@ -100,13 +114,13 @@ class Engine:
         pass
 
 
-def _scheduler() -> SimpleNamespace:
+def _scheduler(*, idle: bool = False) -> SimpleNamespace:
     return SimpleNamespace(
-        num_running_reqs=1,
-        num_waiting_reqs=2,
-        num_skipped_waiting_reqs=1,
-        kv_cache_usage=0.3,
-        prefix_cache_stats=SimpleNamespace(queries=40, hits=32),
+        num_running_reqs=0 if idle else 1,
+        num_waiting_reqs=0 if idle else 2,
+        num_skipped_waiting_reqs=0 if idle else 1,
+        kv_cache_usage=0.0 if idle else 0.3,
+        prefix_cache_stats=SimpleNamespace(queries=0 if idle else 40, hits=0 if idle else 32),
     )
 
 
@@ -173,7 +187,7 @@ def _backend(record: Record) -> ModuleType:
         TritonError=TritonError,
         TritonModelException=RuntimeError,
         TRITONSERVER_RESPONSE_COMPLETE_FINAL=FINAL,
-        Logger=SimpleNamespace(log_error=record.logged.append),
+        Logger=SimpleNamespace(log_error=record.logged.append, log_info=record.told.append),
         Tensor=SimpleNamespace(from_dlpack=lambda name, tensor: (name, tensor.tolist())),
         InferenceResponse=lambda tensors=None, error=None: error or dict(tensors),
         unload_model=record.unloaded.append,

@@ -1,4 +1,4 @@
-"""A tiny model as a TensorRT-LLM checkpoint of eight ranks, and builds of it by the stand-in, for tests."""
+"""A tiny model as a TensorRT-LLM checkpoint, by default of eight ranks, and builds of it by the stand-in, for tests."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TARGET: dict[str, Any] = {
 
 
 @cache
-def _models(model_type: str, reuse: bool) -> tuple[Path, Path]:
+def _models(model_type: str, reuse: bool, ranks: int) -> tuple[Path, Path]:
     """Make the model and its checkpoint once a run: the folders are copied, never changed."""
     folder = Path(mkdtemp(prefix="trtpipe-tests-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -61,7 +61,7 @@ def _models(model_type: str, reuse: bool) -> tuple[Path, Path]:
     chosen = [Candidate(counted, "chat", 1.0) for counted in tokens.count(rows, tokenizer)]
     golden.make(chosen, tokenizer, folder / "model", "2026-01-01").write(folder / "checkpoint")
     trtllm.plan(
-        Checkpoint(folder / "model"), tensor_parallel=8, pipeline_parallel=1, dtype="bfloat16",
+        Checkpoint(folder / "model"), tensor_parallel=ranks, pipeline_parallel=1, dtype="bfloat16",
         kv_cache="model" if reuse else "fp8", pad_intermediate=False,
     ).write(folder / "checkpoint", Silent())  # fmt: skip
     return folder / "model", folder / "checkpoint"
@@ -76,7 +76,7 @@ class Site:
     model_type: str = "llama"
 
     def __post_init__(self) -> None:
-        model, checkpoint = _models(self.model_type, self.target["kv_dtype"] == "model")
+        model, checkpoint = _models(self.model_type, self.target["kv_dtype"] == "model", self.target["tensor_parallel"])
         shutil.copytree(model, self.model)
         shutil.copytree(checkpoint, self.checkpoint)
         self.write()

@@ -80,7 +80,10 @@ ADDED = {
         BEAMS: "input.BEAM_WIDTH",
     },
     "ensemble": {BEAMS: "ensemble_scheduling.step.preprocessing.input_map.BEAM_WIDTH"},
-    "tensorrt_llm_bls": {"it cuts answers and finds stop words itself": "parameters.tokenizer_dir"},
+    "tensorrt_llm_bls": {
+        "it cuts answers and finds stop words itself": "parameters.tokenizer_dir",
+        "else nobody could tell which tokens log probabilities are of": "output.log_prob_ids",
+    },
 }
 # Keys that both have, with another value than the template's own (which is no placeholder); none so far.
 OTHERWISE: dict[str, dict[str, str]] = {}

@@ -16,7 +16,8 @@ from trtpipe.core.progress import Silent
 from trtpipe.core.runner import Making
 
 LENGTHS = [5, 8, 3, 6, 4, 7, 5, 8, 3, 6, 4, 7]
-ENGINE = {"kind": "vllm", "engine_version": "1.2", "resolved": {"kv_dtype": "fp8_e4m3"}}
+ENGINE = {"kind": "vllm", "engine_version": "1.2", "resolved": {"kv_dtype": "fp8_e4m3"},
+          "arguments": {"max_model_len": 128}}  # fmt: skip
 
 
 def artifact(path: Path, kind: Any) -> Artifact:

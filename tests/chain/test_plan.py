@@ -13,9 +13,11 @@ from planning import config, model, target_path
 from trtpipe.chain import plan as chain
 from trtpipe.core.sharing import Decoder
 from trtpipe.engines.trtllm.division import Division
+from trtpipe.engines.trtllm.families import FAMILIES
 from trtpipe.engines.trtllm.shape import DecoderShape
 from trtpipe.errors import ConfigError, UsageFault
 from trtpipe.quantization.exports import divide
+from trtpipe.quantization.exports.trtllm_layout import MODELS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,7 +90,7 @@ def test_a_quantization_that_no_engine_is_made_of_is_refused(folder: Path) -> No
 def test_who_makes_the_checkpoint_is_said_where_export_does_not(folder: Path) -> None:
     write(folder, model_type="mistral", architectures=["MistralForCausalLM"])
     (said,) = findings(folder)
-    assert said.what == "`trtpipe export` writes no W4A16_AWQ checkpoint of this model"
+    assert said.what == "`trtpipe export` writes no W4A16_AWQ checkpoint with 16-bit KV cache of this model"
 
 
 def test_a_rotary_scaling_that_the_engine_lacks_is_refused(folder: Path) -> None:
@@ -142,6 +144,10 @@ def test_the_plan_says_of_every_shape_what_the_export_does(
     assert not refused
     assert exported.intermediate == division.intermediate
     assert exported.step == division.step
+
+
+def test_the_families_that_are_exported_are_those_that_the_export_knows() -> None:
+    assert {family.model_type for family in FAMILIES if family.exported} == {known.model_type for known in MODELS}
 
 
 def test_the_public_models_are_shared_out_as_the_export_shares_them() -> None:

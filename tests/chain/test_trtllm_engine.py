@@ -44,7 +44,9 @@ def test_an_engine_of_eight_ranks_is_built_inspected_and_locked(
     assert found.lock.sm_by_rank == [80] * 8
     assert (found.lock.driver_floor, found.lock.tensorrt) == (580, "10.14.1.48")
     caches = site.folder / ".trtpipe/timing-caches"
-    assert [path.name for path in caches.iterdir()] == ["tensorrt-llm-1.2.1-sm80.cache"]
+    assert [path.name for path in caches.iterdir()] == [
+        "tensorrt-llm-1.2.1-tensorrt-10.14.1.48-nvidia-a100-sxm4-80gb.cache"
+    ]
 
 
 def test_an_equal_build_is_reused_and_another_limit_is_not(site: Site) -> None:
@@ -98,7 +100,7 @@ IMAGE = "nvcr.io/nvidia/tensorrt-llm/release"
 @pytest.mark.parametrize(
     ("image", "digest", "note"),
     [
-        (f"{IMAGE}:1.2.1", DIGEST, f"write {IMAGE}@{DIGEST} to pin it"),
+        (f"{IMAGE}:1.2.1", DIGEST, f"built in {IMAGE}@{DIGEST}: {IMAGE}:1.2.1, which the target names, can come to "),
         (f"{IMAGE}:1.2.1", None, "it has no digest"),
         (f"{IMAGE}@{DIGEST}", DIGEST, f"built in {IMAGE}@{DIGEST}"),
     ],
@@ -116,8 +118,23 @@ def test_without_tensorrt_llm_on_the_host_the_container_builds(
     assert (kept.container_image, kept.container_digest) == (image, digest)
     build, killed = (docker / "calls.txt").read_text().splitlines()[-2:]
     assert f"--volume {site.checkpoint}:{site.checkpoint}:ro" in build
-    assert f"{image} trtllm-build --checkpoint_dir {site.checkpoint}" in build
+    runs = image if digest is None else f"{IMAGE}@{DIGEST}"
+    calls = (docker / "calls.txt").read_text().splitlines()
+    assert f"{runs} trtllm-build --checkpoint_dir {site.checkpoint}" in build
+    assert all(f" {runs} " in call for call in calls if call.startswith("run ")), "probed and built in the same bytes"
     assert killed == f"kill {build.split('--name ')[1].split()[0]}", "the client's end is not the container's"
+
+
+def test_without_docker_podman_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(tmp_path / "site")
+    podman = standin.install_docker(tmp_path / "podman", site.install(), DIGEST, name="podman")
+    monkeypatch.setenv("PATH", f"{podman}:/usr/bin:/bin")
+    monkeypatch.setattr("os.getuid", lambda: 1000)
+    made = site.build()
+    assert inspection.inspect(made.path).findings == ()
+    build = (podman / "calls.txt").read_text().splitlines()[-2]
+    assert " --security-opt label=disable " in build
+    assert " --userns keep-id --user 1000:" in build
 
 
 def gpus(programs: Path, line: str, count: int = 8) -> None:
@@ -131,7 +148,7 @@ def gpus(programs: Path, line: str, count: int = 8) -> None:
     [
         ("NVIDIA A10, 8.6, 23028, 580.1, 22500", "and this machine has NVIDIA A10 (SM 86, 23028 MiB)"),
         ("NVIDIA A100-SXM4-40GB, 8.0, 40960, 580.1, 40337", "and this machine has NVIDIA A100-SXM4-40GB"),
-        ("NVIDIA A100-SXM4-80GB, 8.0, 81920, 535.1, 81153", "driver 535.1 is older than 580"),
+        ("NVIDIA A100-SXM4-80GB, 8.0, 81920, 550.1, 81153", "driver 550.1 is too old: this release's CUDA needs 580"),
         ("No devices were found", "the NVIDIA driver does not list the GPUs: No devices were found"),
     ],
 )
@@ -141,6 +158,11 @@ def test_the_wrong_gpus_are_refused_before_the_build(site: Site, line: str, said
         site.build()
     assert said in caught.value.what or said in f"{caught.value.what}: {line}"
     assert not site.engines.exists()
+
+
+def test_an_older_driver_that_the_images_take_builds_with_a_note(site: Site) -> None:
+    gpus(site.folder / "tensorrt-llm/bin", "NVIDIA A100-SXM4-80GB, 8.0, 81920, 535.261.03, 81153")
+    assert any(note.startswith("driver 535.261.03 is older than 580: it runs") for note in site.build().record.notes)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,10 @@ def test_o_32_paged_fmha_asked_for_and_off_is_found_in_a_folder_of_anybodys(
     site.write(kv_reuse=True)
     found = chain.inspect(engine, site.target_file, ())
     assert refused(found) == ["use_paged_context_fmha is disable in the engine, and enable was asked for"]
-    assert found.refusals[0].cost == "no KV reuse and no chunked context: a prompt is prefilled whole, in one step"
+    assert str(found.refusals[0].cost).startswith(
+        "no KV reuse and no chunked context: a prompt is prefilled whole, in one step; none of the "
+    )
+    assert " KV blocks planned is ever reused" in str(found.refusals[0].cost)
 
 
 def test_a_16_bit_cache_keeps_paged_context_fmha(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +136,9 @@ def test_o_45_another_sm_is_refused_rank_by_rank(engine: Path, made: tuple[Site,
 def test_an_engine_of_another_target_is_refused(
     engine: Path, made: tuple[Site, Artifact], override: str, said: str
 ) -> None:
-    assert said in refused(chain.inspect(engine, made[0].target_file, (override,)))
+    (finding,) = [one for one in chain.inspect(engine, made[0].target_file, (override,)).refusals if said in one.what]
+    counted = ("kv_cache_quant_algo", "tokens_per_block", "max_batch_size")
+    assert ("KV blocks of" in str(finding.cost)) is any(name in said for name in counted)
 
 
 EXPECTED = "expected version, pretrained_config, build_config"

@@ -6,20 +6,25 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from calibration.tiny import TEMPLATE
+from standins import trtllm_build as standin
 from trtllm_builds import TARGET, Site
 from trtllm_releases import done, engine_of, give_verdict, refused, run
 from trtpipe.core import artifacts, golden_ids, model_folder
 from trtpipe.core.chat import ChatTokenizer
 from trtpipe.core.store import Store
+from trtpipe.engines.trtllm.build import grammar
 from trtpipe.engines.trtllm.built import lock
 from trtpipe.errors import ConfigError, EnvironmentUnfit
 from trtpipe.release.current import current_id
 from trtpipe.triton_repo import pbtxt, repository_check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture
@@ -120,10 +125,13 @@ def test_an_equal_package_is_reused_and_a_dry_run_makes_nothing(site: Site) -> N
 
 def test_what_the_target_says_of_serving_holds_without_a_new_build(site: Site) -> None:
     image = f"registry.example/triton@sha256:{'0' * 64}"
+    models = "preprocessing_instances=2 bls_instances={} queue_requests_max={} queue_delay_us=0"
     site.write(kv_memory_share=0.8, serving_image=image, load_time_limit_s=900.0, replicas_max=5)
+    site.write(triton={"queue_requests_max": 64, "bls_instances": 3})
     folder = site.folder / "triton_repo/releases" / done(site, "package")["release"]
     config = pbtxt.parse((folder / "model_repository/tensorrt_llm/config.pbtxt").read_text(), "config")
     assert config.parameters["kv_cache_free_gpu_mem_fraction"].string_value == "0.8"
+    assert config.dynamic_batching.default_queue_policy.max_queue_size == 64
     assert image in (folder / "launch/compose.yaml").read_text()
     assert "maxReplicas: 5" in (folder / "launch/kubernetes.yaml").read_text()
     assert artifacts.read(folder).record.parts.parameters["load_time_limit_s"] == 900
@@ -132,7 +140,21 @@ def test_what_the_target_says_of_serving_holds_without_a_new_build(site: Site) -
         f"serving_image: {image}, as the target says now; auto at the build",
         "load_time_limit_s: 900.0, as the target says now; 1800.0 at the build",
         "replicas_max: 5, as the target says now; 2 at the build",
+        f"triton: {models.format(3, 64)}, as the target says now; {models.format(1, 0)} at the build",
     ]
+
+
+@pytest.mark.parametrize("keys", [("kv_reuse",), ("chunked_context",), ("kv_reuse", "chunked_context")])
+def test_what_the_engine_cannot_have_is_refused_and_not_left_out(site: Site, keys: tuple[str, ...]) -> None:
+    """An FP8 KV cache under W4A16_AWQ has no paged context FMHA: no edit of the target after the build changes it."""
+    site.write(**dict.fromkeys(keys, True))
+    fault = refused(site, "package")
+    assert [one.what for one in fault.each()] == [
+        f"{key} is true in the target, and the engine was built without paged context FMHA, which it needs"
+        for key in keys
+    ]
+    assert all("kv_dtype: model" in str(one.fix) for one in fault.each())
+    assert Store(site.folder).all("release") == []
 
 
 def test_chunked_context_that_the_engine_needs_is_not_taken_away(
@@ -162,6 +184,46 @@ def test_the_wrong_version_is_refused_at_each_step(site: Site, words: tuple[str,
     assert isinstance(fault, EnvironmentUnfit)
     assert fault.what == "built with TensorRT-LLM 1.2.1, running TensorRT-LLM 1.1.0"
     assert "nvcr.io/nvidia/tritonserver:26.04-trtllm-python-py3" in str(fault.fix)
+
+
+@pytest.fixture
+def with_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], Site]:
+    """Return a function that makes a workspace whose machine has docker and no TensorRT-LLM, with a finished engine.
+
+    Its argument: the TensorRT-LLM in Triton's image; None where that image is not on the machine.
+    """
+
+    def make(serving: str | None) -> Site:
+        site = Site(tmp_path / "site")
+        site.write_config()
+        other = standin.install(tmp_path / "serving", grammar.FILE, version=serving) if serving else None
+        docker = standin.install_docker(tmp_path / "docker", site.install(), f"sha256:{'ab' * 32}", serving=other)
+        monkeypatch.setenv("PATH", f"{docker}:/usr/bin:/bin")
+        site.build()
+        return site
+
+    return make
+
+
+def test_with_docker_alone_the_image_that_serves_is_compared_and_not_the_one_that_built(
+    with_docker: Callable[[str | None], Site],
+) -> None:
+    site = with_docker("1.1.0")
+    assert refused(site, "package").what == "built with TensorRT-LLM 1.2.1, running TensorRT-LLM 1.1.0"
+
+
+def test_what_is_not_compared_is_said(with_docker: Callable[[str | None], Site]) -> None:
+    site = with_docker(None)
+    result = run(site, "package")
+    assert result.exception is None, result.exception
+    said = (
+        "TensorRT-LLM and TensorRT were not compared with the engine's lock: "
+        "nvcr.io/nvidia/tritonserver:26.04-trtllm-python-py3, which serves, is not here"
+    )
+    (release,) = Store(site.folder).all("release")
+    assert said in release.record.notes
+    give_verdict(site, release.id)
+    assert said in run(site, "promote").stderr
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_missing_rank_is_refused(site: Site, recorded: bool) -> None:
             {"name": "NVIDIA A100-PCIE-40GB", "memory_mib": 40960},
             "built for NVIDIA A100-SXM4-80GB, running on NVIDIA A100-PCIE",
         ),
-        ({"driver": "535.1"}, "driver is 535.1, and the engine's CUDA needs 580 or newer"),
+        ({"driver": "550.1"}, "driver is 550.1, and the engine's CUDA needs 580 or newer"),
         ({"count": 4}, "the engine has 8 ranks, one a GPU, and there are 4 GPUs"),
     ],
 )

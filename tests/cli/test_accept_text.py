@@ -10,8 +10,17 @@ from trtpipe.cli.accept_text import text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+
+def finding(metric: str, value: float, bound: str, limit: float, outcome: str = "pass") -> dict[str, Any]:
+    return {
+        "metric": metric, "value": value, "low": value * 0.9, "high": value * 1.1, "bound": bound, "limit": limit,
+        "outcome": outcome, "prompts": 240, "tokens": 34_567,
+    }  # fmt: skip
+
+
 ENGINE = {"tensorrt_llm": "1.2.1", "tensorrt": "10.14.1.48", "builder_reported": "1.2.1"}
 STEPS: dict[str, dict[str, Any]] = {
+    "prompts": {"state": "done", "seconds": 3.0, "heldout_prompts": 240, "scored_tokens": 34_567},
     "build": {
         "state": "done", "seconds": 1804.2, "reused": False, "seconds_when_made": 1801.0, "path": "engines/built/1",
     },
@@ -32,7 +41,17 @@ STEPS: dict[str, dict[str, Any]] = {
         "answer_tokens_per_second": 1234.5, "ttft_ms": {"samples": 128, "p50": 80.0, "p95": 120.5},
         "tpot_ms": {"samples": 0},
     },
-    "drift": {"state": "not measured", "seconds": None, "baseline": None, "why": "no log-probabilities"},
+    "answers": {"state": "done", "seconds": 20.0, "prompts": 20, "answer_tokens_max": 48},
+    "drift": {
+        "state": "failed", "seconds": 900.0, "verdict": "fail",
+        "baseline": {"runs_with": "Hugging Face transformers 4.57.1, torch 2.9.0", "dtype": "bfloat16"},
+        "overall": {
+            "kl_top20_nats": finding("kl_top20_nats", 0.0712345, "max", 0.05, "fail"),
+            "top1_agreement": finding("top1_agreement", 0.9512, "min", 0.94, "inconclusive"),
+        },
+        "served": {"agreement": finding("top1_agreement", 1.0, "min", 0.9)},
+        "errors": [{"what": "the drift check says fail: overall: kl_top20_nats"}],
+    },
 }  # fmt: skip
 
 

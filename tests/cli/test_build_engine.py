@@ -83,15 +83,33 @@ def test_a_plan_that_is_refused_ends_with_its_findings(golden: Callable[[str, st
     assert "lines" not in document
 
 
+def test_without_a_model_the_configs_is_planned_and_the_sample_is_refused_for_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "trtpipe.yaml").write_text("model: sample\nprompts:\n  files: [a.jsonl]\ntarget: engines/local.yaml\n")
+    result = run("build-engine", "--target", "engines/a100x8.yaml", "--dry-run")
+    assert isinstance(result.exception, ConfigError)
+    assert "9 attention heads cannot be shared by TP 8: 1 are left over" in result.stdout
+    assert "the hidden size 576 is no multiple of 1024" in result.stdout
+    assert "--model: the config's is the sample" in str(result.exception.fix)
+    settings = ["--set", "target.group_size=64", "--json"]
+    export, build = json.loads(run("build-engine", "--target", "engines/a100x1.yaml", "--dry-run", *settings).stdout)[
+        "lines"
+    ]
+    assert "model=sample" in export["words"]
+    assert build["words"][1:3] == ["--checkpoint_dir", "sample-a100x1-checkpoint"]
+
+
 def test_what_the_builder_would_change_is_refused_before_it_runs_unless_accepted() -> None:
-    settings = ["--set", "target.speculative_mode=lookahead_decoding", "--set", "target.draft_tokens_max=7"]
+    limits = {"max_batch_size": 2, "max_seq_len": 2048, "max_num_tokens": 8192}
+    settings = [word for key, value in limits.items() for word in ("--set", f"target.{key}={value}")]
     result = dry("llama-3.1-8b", "a100x1", "--json", *settings)
     assert result.exit_code == 3
     (refused,) = [finding for finding in json.loads(result.stdout)["findings"] if finding["kind"] == "refused"]
-    assert refused["what"].startswith("max_seq_len is 8199 in the engine, and 8192 was asked for")
-    assert "accepted_changes: [max_seq_len]" in refused["fix"]
+    assert refused["what"].startswith("max_num_tokens is 4096 in the engine, and 8192 was asked for")
+    assert "accepted_changes: [max_num_tokens]" in refused["fix"]
     assert (
-        dry("llama-3.1-8b", "a100x1", "--json", *settings, "--set", "target.accepted_changes=[max_seq_len]").exit_code
+        dry(
+            "llama-3.1-8b", "a100x1", "--json", *settings, "--set", "target.accepted_changes=[max_num_tokens]"
+        ).exit_code
         == 0
     )
     wrong = dry("llama-3.1-8b", "a100x1", "--json", "--set", "target.accepted_changes=[max_seqlen]")
@@ -132,6 +150,32 @@ def test_who_makes_the_checkpoint(settings: list[str], part: str) -> None:
     more = [word for setting in settings for word in ("--set", setting)]
     lines = json.loads(dry("llama-3.1-8b", gpu, "--json", *more).stdout)["lines"]
     assert part in " ".join(lines[-2]["words"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "first", "flags"),
+    [
+        (["target.weights=fp8"], 512, "--dtype bfloat16 --qformat fp8"),
+        (["target.weights=w4a8_awq"], 32, "--qformat w4a8_awq"),
+        (["target.kv_dtype=int8", "target.kv_reuse=false", "target.chunked_context=false"], 32,
+         "--tp_size 1 --pp_size 1 --awq_block_size 128 --kv_cache_dtype int8"),
+    ],
+)  # fmt: skip
+def test_upstreams_quantizer_is_given_the_users_own_texts(
+    tmp_path: Path, settings: list[str], first: int, flags: str
+) -> None:
+    more = [word for setting in settings for word in ("--set", setting)]
+    result = dry("llama-3.1-8b", "h200", "--json", *more)
+    init, texts, quantizing = (line["words"] for line in json.loads(result.stdout)["lines"][:3])
+    folder = str(tmp_path / "llama-3.1-8b-h200-workspace/calibration/texts")
+    assert init == ["trtpipe", "init", "llama-3.1-8b-h200-workspace"]
+    assert texts[:4] == ["trtpipe", "export", "-c", "llama-3.1-8b-h200-workspace/trtpipe.yaml"]
+    assert texts[-2:] == ["--out", folder]
+    assert quantizing[quantizing.index("--calib_dataset") + 1] == folder
+    assert flags in " ".join(quantizing)
+    assert f"calibrated on its first {first} texts" in json.loads(result.stdout)["lines"][2]["purpose"]
+    said = [finding["cost"] for finding in json.loads(result.stdout)["findings"] if finding["kind"] == "note"]
+    assert any("news articles from the network" in str(cost) for cost in said)
 
 
 @pytest.fixture

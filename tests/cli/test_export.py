@@ -13,6 +13,7 @@ from exports import canonical
 from planning import target_path
 from tiny_chain import real_model, write_config, write_prompts
 from trtpipe.core import artifacts
+from trtpipe.core.chat import ChatTokenizer
 
 PAD = "intermediate size 960 padded with zeros to 1024: group size 64 x TP 2 must divide it"
 
@@ -91,6 +92,29 @@ def test_autoawq_prints_the_conversion(folder: Path) -> None:
     config = json.loads((folder / "out/config.json").read_text())
     assert config["quantization_config"]["zero_point"] is True
     assert "W4A16_AWQ" not in (folder / "out/config.json").read_text()
+
+
+def test_the_texts_of_the_calibration_set_are_what_it_was_made_of(folder: Path) -> None:
+    real_model(folder / "model")
+    write_prompts(folder / "prompts.jsonl")
+    options = ["--format", "calibration-texts", "--out", "calibration/texts"]
+    foreseen = json.loads(run(folder, *options, "--dry-run", "--json").stdout)
+    assert [stage["decision"] for stage in foreseen["stages"]] == ["build", "depends"]
+    done = run(folder, *options, "--json")
+    assert done.returncode == 0, done.stderr
+    (chosen,) = (folder / "calibration/sets").iterdir()
+    rows = [json.loads(line) for line in (chosen / "calibration.jsonl").read_text().splitlines()]
+    texts = [json.loads(line) for line in (folder / "calibration/texts/train.jsonl").read_text().splitlines()]
+    assert [set(text) for text in texts] == [{"text"}] * len(rows)
+    tokenizer = ChatTokenizer.load(folder / "model")
+    equal = [tokenizer.encode_plain(text["text"]) == row["ids"] for text, row in zip(texts, rows, strict=True)]
+    document = json.loads(done.stdout)
+    assert (document["texts"], document["texts_of_equal_tokens"]) == (len(rows), sum(equal))
+    assert sum(equal) > 0
+    assert "calibration/texts" in run(folder, *options).stdout, "an earlier export is written over"
+    named = run(folder, *options, "model")
+    assert named.returncode == 2
+    assert "has none" in named.stderr
 
 
 def test_the_workspaces_own_checkpoint_is_made_and_exported(folder: Path) -> None:

@@ -137,7 +137,8 @@ def test_model_and_target_come_from_the_config_where_they_are_not_given(tmp_path
         f"model: sample\nprompts:\n  files: [a.jsonl]\ntarget: {target_path('a100x1')}\n"
     )
     refused = CliRunner().invoke(trtpipe, ["plan", "-c", str(tmp_path / "trtpipe.yaml")])
-    assert "the sample is for the local engine" in str(refused.exception)
+    assert "the hidden size 576 is no multiple of 128" in refused.stdout
+    assert "give the folder of your model with --model: the config's is the sample" in str(refused.exception)
 
 
 def test_nothing_heavy_is_imported() -> None:

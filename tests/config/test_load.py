@@ -159,3 +159,19 @@ def test_a_target_takes_overrides_of_its_own_keys_only(folder: Path, override: s
 def test_values_that_could_not_be_used_are_refused_at_once(folder: Path, override: str, said: str) -> None:
     (problem,) = problems(folder, override)
     assert said in str(problem)
+
+
+def test_a_fault_within_a_targets_section_has_its_place(folder: Path) -> None:
+    write(folder, target=f"{TARGET}triton:\n  bls_instances: 2\n  queue_max: 4\n  preprocessing_instances: 0\n")
+
+    found = {problem.what: (problem.where, problem.fix) for problem in problems(folder)}
+    target = folder / "engine.yaml"
+    assert found["unknown key `triton.queue_max`"] == (f"{target}:6:3", "did you mean `queue_requests_max`?")
+    (wrong,) = [where for what, (where, _) in found.items() if what.startswith("`triton.preprocessing_instances`")]
+    assert wrong == f"{target}:7:3"
+
+
+def test_the_delay_of_the_queue_is_tensorrt_llms_alone(folder: Path) -> None:
+    (problem,) = problems(folder, "target.triton.queue_delay_us=600")
+    assert problem.what == "unknown key `triton.queue_delay_us`"
+    assert problem.where == "--set target.triton.queue_delay_us"

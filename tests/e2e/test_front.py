@@ -182,7 +182,7 @@ def freed_early(metrics: Metrics) -> Iterator[None]:
     """Check that what is left within the block leaves the engine at once, long before its last token."""
     cancelled = metrics("trtpipe_request_outcomes", "cancelled")
     yield
-    metrics.until(lambda: metrics("nv_trt_llm_request_metrics", "active") == 0, limit_s=8)
+    metrics.until_free(limit_s=8)
     metrics.until(lambda: metrics("trtpipe_request_outcomes", "cancelled") == cancelled + 1, limit_s=1)
 
 

@@ -73,10 +73,9 @@ def test_twenty_sockets_closed_within_an_answer_leave_the_server_alive(settled: 
     for number, (model, stream) in enumerate(ways, 1):
         with send_by_hand(url, model, PROMPTS[0], 24, stream=stream):
             settled.until(lambda sent=number: ended_requests(settled) + in_flight(settled) == before + sent)
-    settled.until(lambda: in_flight(settled) == 0, limit_s=60)
+    settled.until_free(limit_s=60)
 
     assert ended_requests(settled) == before + 20
-    assert settled("nv_trt_llm_kv_cache_block_metrics", "used") == 0
     assert client.ask(url, "Hello", max_tokens=4).text
 
 

@@ -31,7 +31,7 @@ ROUTES = list(product(exchange.MODELS, ("http", "grpc"), (False, True)))
 
 def url(running: Server, scheme: str) -> str:
     addresses = running.addresses
-    return addresses.http_url if scheme == "http" else f"grpc://{addresses.host}:{addresses.grpc_port}"
+    return addresses.http_url if scheme == "http" else addresses.grpc_url
 
 
 def in_flight(metrics: Metrics) -> float:
@@ -70,7 +70,7 @@ def freed_early(metrics: Metrics) -> Iterator[None]:
     """Check that what is cancelled within the block leaves the engine at once, long before its last token."""
     cancelled = metrics("trtpipe_request_outcomes", "cancelled")
     yield
-    metrics.until(lambda: in_flight(metrics) == 0, limit_s=5)
+    metrics.until_free(limit_s=5)
     metrics.until(lambda: metrics("trtpipe_request_outcomes", "cancelled") == cancelled + 1, limit_s=1)
 
 
@@ -170,7 +170,7 @@ def test_twenty_closed_sockets_leave_the_server_alive_and_the_engine_free(settle
             asking.stream(PROMPT, max_tokens=ENDLESS_TOKENS, end_id=-1) as texts,
         ):
             next(texts)
-    settled.until(lambda: in_flight(settled) == 0, limit_s=10)
+    settled.until_free(limit_s=10)
     assert settled("trtpipe_request_outcomes", "cancelled") == cancelled + 20
     assert client.ask(running.addresses.http_url, "Hello", max_tokens=4).text
 

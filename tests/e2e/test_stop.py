@@ -26,7 +26,7 @@ STOP_S = 18.0  # a model that is still in use is waited for until 20 s have pass
 
 def test_a_server_that_has_refused_requests_stops_cleanly(workspace: Path, tmp_path: Path) -> None:
     release, addresses, log = require_current(Store(workspace)), free_addresses(), tmp_path / "log"
-    urls = {"http": addresses.http_url, "grpc": f"grpc://{addresses.host}:{addresses.grpc_port}"}
+    urls = {"http": addresses.http_url, "grpc": addresses.grpc_url}
     with server.running(
         release.path, REPOSITORY / ".venv-triton", addresses, state=tmp_path, log=log, ready_timeout_s=240
     ) as running:

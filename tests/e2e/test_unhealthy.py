@@ -20,6 +20,7 @@ from trtpipe.triton_repo import client, server
 from trtpipe.triton_repo.aio_client import AsyncClient
 from trtpipe.triton_repo.exchange import Model
 from trtpipe.triton_repo.server import Server
+from workspaces import trtpipe
 
 pytestmark = pytest.mark.e2e
 
@@ -46,7 +47,7 @@ async def is_healthy(url: str) -> bool:
         return await asking.is_ready()
 
 
-def test_a_dead_engine_is_told_and_comes_back_with_a_reload(settled: Metrics, running: Server) -> None:
+def test_a_dead_engine_is_told_and_comes_back_with_a_reload(settled: Metrics, running: Server, workspace: Path) -> None:
     url = running.addresses.http_url
     client.ask(url, PROMPT, max_tokens=1)
     expected = client.ask(url, PROMPT, max_tokens=16).text
@@ -75,8 +76,9 @@ def test_a_dead_engine_is_told_and_comes_back_with_a_reload(settled: Metrics, ru
     log = running.log.read_text(errors="replace")
     assert "request asked-ensemble failed: the engine has died" in log
 
-    loaded = httpx.post(f"{url}/v2/repository/models/ensemble/load", json={}, timeout=LOAD_LIMIT_S, trust_env=False)
-    assert loaded.status_code == 200, loaded.text
+    ports = [f"--set=serving.{name}_port={port}" for name, port in running.addresses.by_purpose.items()]
+    loaded = trtpipe("reload", *ports, f"--set=serving.ready_timeout_s={LOAD_LIMIT_S}", folder=workspace)
+    assert loaded.code == 0, loaded.stderr
     settled.until(lambda: server.is_ready(url))
     assert asyncio.run(is_healthy(url))
     assert settled("nv_trt_llm_request_metrics", "max") > 0

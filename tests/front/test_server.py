@@ -34,7 +34,7 @@ served = Served("tiny", 0, url, chat_tokenizer(folder / "model"), limits, None)
 taken = server.bind("127.0.0.1", 0)
 port = taken.getsockname()[1]
 server.run(app.build(served), taken, drain_s=drain_s, log=folder / "front.log",
-           on_ready=lambda: print(port, flush=True), has_ended=(folder / "ended").exists)
+           on_ready=lambda: print(port, flush=True), until=lambda: server.ended((folder / "ended").exists))
 """
 BODY = {"model": "tiny", "prompt": "x", "stream": True}
 
@@ -105,6 +105,7 @@ def test_a_port_in_use_is_said_in_words() -> None:
         server.bind("127.0.0.1", taken.getsockname()[1])
 
 
-def test_a_bound_port_accepts_nobody_before_the_start() -> None:
-    with server.bind("127.0.0.1", 0) as taken, pytest.raises(ConnectionRefusedError):
-        socket.create_connection(taken.getsockname())
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_bound_port_accepts_nobody_before_the_start(host: str) -> None:
+    with server.bind(host, 0) as taken, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(taken.getsockname()[:2])

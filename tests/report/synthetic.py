@@ -45,6 +45,7 @@ def verdict(segment: str = "coding", outcome: str = "fail") -> dict[str, Any]:
             "kv_dtype": "fp8_e4m3",
             "kv_scale_source": "calibrated",
             "cpu_flags": ["avx512f", "amx_tile"],
+            "gpus": [],
         },
         "policy": {
             "why": "a test & nothing else",

@@ -10,7 +10,7 @@ import pytest
 from trtpipe.core.progress import Silent
 from trtpipe.core.runner import Runner
 from trtpipe.core.store import Store
-from trtpipe.sample.stage import stage
+from trtpipe.sample.stage import DIMENSIONS, stage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +25,7 @@ def test_the_model_speaks_and_is_described(sample_model: Artifact) -> None:
     assert figures["vocabulary_tokens"] == 49_152
     assert "Paris" in figures["answer"]
     config = json.loads((sample_model.path / "config.json").read_text())
+    assert config == json.loads((DIMENSIONS / "config.json").read_text()), "what is planned before it is made"
     assert (config["rms_norm_eps"], config["rope_theta"], config["head_dim"]) == (1e-5, 100_000, 64)
     assert any("second quantization" in note for note in sample_model.record.notes)
 

@@ -142,6 +142,7 @@ async def _cancelled(asking: Asker, metrics: Metrics, route: Route) -> dict[str,
     await asyncio.gather(task, return_exceptions=True)
     await _until(lambda: in_flight(metrics) == 0 and used_blocks(metrics) == 0)
     freed_s = time.monotonic() - left
+    await asyncio.to_thread(metrics.until_free, FREED_WITHIN_S)
     (outcome,) = (outcomes(metrics) - before).elements()
     return {"engine": outcome, "blocks_free_after_s": round(freed_s, 2)}
 
@@ -166,10 +167,12 @@ def closed_sockets(metrics: Metrics, url: str) -> dict[str, Any]:
             metrics.until(lambda reached=reached: outcomes(metrics).total() + in_flight(metrics) >= reached)
     started = time.monotonic()
     settle(metrics)
+    ended_s = time.monotonic() - started
+    metrics.until_free(FREED_WITHIN_S)
     return {
         "sockets": SOCKETS,
         "engine": dict(outcomes(metrics) - before),
-        "all_ended_after_s": round(time.monotonic() - started, 1),
+        "all_ended_after_s": round(ended_s, 1),
         "used_blocks_after": used_blocks(metrics),
         "answers_afterwards": bool(client.ask(url, "Hello", max_tokens=4).text),
     }

@@ -5,9 +5,9 @@ What is upstream's: the line that starts it (leader mode, one process a rank), w
 each with its own file), the `generate` endpoints and the names of the KV block metrics. Prompts become ids by the
 release's own modules. Answers are words of a fixed sentence, whatever is asked.
 
-Environment: STANDIN_KV_BLOCKS (of the pool), and what goes wrong: STANDIN_BACKEND_FAULT (text of a failed load),
-STANDIN_UNSTEADY (each answer begins elsewhere), STANDIN_LEAD (a token's id: prompts begin with it, and ought not to),
-STANDIN_REFUSES (requests of so many tokens get an error).
+Environment: STANDIN_KV_BLOCKS (of the pool), STANDIN_SENTENCE, and what goes wrong: STANDIN_BACKEND_FAULT (text of a
+failed load), STANDIN_UNSTEADY (each answer begins elsewhere), STANDIN_LEAD (a token's id: prompts begin with it, and
+ought not to), STANDIN_REFUSES (requests of so many tokens get an error).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 NAME = "STAND-IN for Triton, which runs no model"
-SENTENCE = "This is what the stand-in says, whatever it is asked. "
+SENTENCE = os.environ.get("STANDIN_SENTENCE", "This is what the stand-in says, whatever it is asked. ")
 TOKEN_S = 0.001
 
 
@@ -167,17 +167,17 @@ def serve() -> None:
 
 
 def mpirun(words: list[str]) -> None:
-    """Start ``-n 1 PROGRAM ... : -n 1 PROGRAM ...``; the end of one is the end of all."""
+    """Start ``-n COUNT PROGRAM ... : -n COUNT PROGRAM ...``; one that fails is the end of all."""
     lines: list[list[str]] = [[]]
     for word in words:
         if word == ":":
             lines.append([])
         else:
             lines[-1].append(word)
+    commands = [line[line.index("-n") + 2 :] for line in lines for _ in range(int(line[line.index("-n") + 1]))]
     children = []
-    for rank, line in enumerate(lines):
-        command = line[line.index("-n") + 2 :]
-        environment = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(len(lines))}
+    for rank, command in enumerate(commands):
+        environment = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(len(commands))}
         children.append(subprocess.Popen(command, env=os.environ | environment))
 
     def end(*_: object) -> None:
@@ -185,7 +185,7 @@ def mpirun(words: list[str]) -> None:
             child.terminate()
 
     signal.signal(signal.SIGTERM, end)
-    while all(child.poll() is None for child in children):
+    while not any(child.poll() for child in children) and any(child.poll() is None for child in children):
         time.sleep(0.05)
     end()
     sys.exit(max(child.wait() for child in children))

@@ -160,6 +160,9 @@ def install(folder: Path, grammar: Path, *, version: str = "1.2.1", builder: boo
     (site / "tensorrt_llm/__init__.py").write_text("print('[TensorRT-LLM] TensorRT-LLM version: a stand-in')\n")
     if builder:
         (site / "tensorrt_llm/builder.py").write_text("")
+    (site / "tensorrt_llm/bindings").mkdir()
+    (site / "tensorrt_llm/bindings/__init__.py").write_text("")
+    shutil.copyfile(Path(__file__).with_name("trtllm_executor.py"), site / "tensorrt_llm/bindings/executor.py")
     for name, number in (("tensorrt_llm", version), ("tensorrt", "10.14.1.48")):
         about = site / f"{name}-{number}.dist-info"
         about.mkdir()
@@ -175,24 +178,33 @@ def install(folder: Path, grammar: Path, *, version: str = "1.2.1", builder: boo
     return programs
 
 
-def install_docker(folder: Path, programs: Path, digest: str | None) -> Path:
-    """Make a folder for PATH with a STAND-IN for docker; what ``install`` made is in its only image, not on PATH."""
+def install_docker(
+    folder: Path, programs: Path, digest: str | None, *, name: str = "docker", serving: Path | None = None
+) -> Path:
+    """Make a folder for PATH with a STAND-IN for docker, or podman; ``install``'s is in its image, and not on PATH.
+
+    ``serving``: what another ``install`` made, for Triton's images; None where none of them is there.
+    """
     (programs / "python3").symlink_to(programs / "python-of-the-stand-in")
     folder.mkdir()
     (programs / "nvidia-smi").rename(folder / "nvidia-smi")
     told = f"echo nvcr.io/nvidia/tensorrt-llm/release@{digest}" if digest else "true"
+    if serving is not None:
+        (serving / "python3").symlink_to(serving / "python-of-the-stand-in")
     script = f"""#!/bin/sh
 echo "$@" >> {folder}/calls.txt
 case "$1" in
-image) {told} ;;
+image)
+  case "$*" in *tritonserver*) {"true" if serving else "false"} ;; *) {told} ;; esac ;;
 run)
   while [ "${{1#nvcr.io/}}" = "$1" ]; do shift; done
+  case "$1" in *tritonserver*) inside={serving} ;; *) inside={programs} ;; esac
   shift
-  PATH={programs}:$PATH exec "$@" ;;
+  PATH=$inside:$PATH exec "$@" ;;
 esac
 """
-    (folder / "docker").write_text(script)
-    (folder / "docker").chmod(0o755)
+    (folder / name).write_text(script)
+    (folder / name).chmod(0o755)
     return folder
 
 

@@ -11,7 +11,8 @@ from trtpipe.triton_repo import contract, repository
 
 
 class Sender:
-    def __init__(self, cancelled_after=None):
+    def __init__(self, cancelled_after=None, deaf=1):
+        self.asked, self.deaf = 0, deaf
         self.texts = []
         self.counts = []
         self.cancelled_after = cancelled_after
@@ -21,7 +22,9 @@ class Sender:
         self.counts.append({name: count.tolist() for name, count in counts.items()})
 
     def is_cancelled(self):
-        return self.cancelled_after is not None and len(self.texts) >= self.cancelled_after
+        """Triton is asked once before the engine is, and then with each of the engine's responses."""
+        self.asked += 1
+        return self.cancelled_after is not None and len(self.texts) >= self.cancelled_after and self.asked > self.deaf
 
 
 @pytest.fixture
@@ -50,6 +53,7 @@ def bls(monkeypatch, byte_level):
         # TensorRT-LLM tells those of all tokens so far with each response, the local engine the new ones.
         told = np.array([[ids if local else scored_ids]]) / -1000
         log_probs = {"output_log_probs": told, "cum_log_probs": np.array([[-7.0]])}
+        log_probs |= {"log_prob_ids": np.array([[ids]])} if local else {}
         return module.answer_of(ids) | (counts if counted else {}) | (log_probs if scored else {})
 
     def answer(chunks, sender, *, stream, counted=False, scored=False, local=False, **tensors):
@@ -100,6 +104,14 @@ def test_a_cancelled_answer_is_stopped_once_and_sends_nothing_more(bls, byte_lev
     assert bls(chunks, Sender(cancelled_after=0), stream=False) == ([], 1)
 
 
+def test_a_request_that_was_left_while_it_waited_does_not_reach_the_engine(bls):
+    def unasked():
+        pytest.fail("the engine was asked")
+        yield []
+
+    assert bls(unasked(), Sender(cancelled_after=0, deaf=0), stream=True) == ([], 0)
+
+
 def test_each_token_is_counted_once_with_the_response_after_it(bls, byte_level):
     """The first token of a character brings no text, that of a stop word neither."""
     sender = Sender()
@@ -122,7 +134,7 @@ def test_the_engine_is_asked_for_the_counts_that_the_client_wants():
 
 @pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_log_probability_of_each_token_is_told_once(bls, byte_level, stream, local):
+def test_each_token_is_told_once_with_its_log_probability(bls, byte_level, stream, local):
     """Also of tokens that are not shown: those of a stop word."""
     sender = Sender()
     tokens = byte_level.encode("a语.")
@@ -130,5 +142,6 @@ def test_the_log_probability_of_each_token_is_told_once(bls, byte_level, stream,
 
     told = [value for facts in sender.counts for value in facts["output_log_probs"][0][0]]
     assert told == [token / -1000 for token in tokens]
+    assert [token for facts in sender.counts for token in facts["log_prob_ids"][0][0]] == tokens
     assert {tuple(facts["cum_log_probs"][0]) for facts in sender.counts} == {(-7.0,)}
     assert len(sender.counts) == (3 if stream else 1)

@@ -79,11 +79,14 @@ def test_counts_are_asked_for_and_come_beside_the_texts(triton: StandIn, ask: Ca
 
 
 def test_log_probabilities_come_as_a_list_also_where_there_is_one(triton: StandIn) -> None:
-    written = [json.dumps({"text_output": "a", "output_log_probs": value}) for value in ([-0.5, -1], -0.25, [])]
+    told = [{"output_log_probs": values, "log_prob_ids": ids} for values, ids in (([-0.5, -1], [4, 5]), (-0.25, 6))]
+    written = [json.dumps({"text_output": "a", **facts}) for facts in (*told, {"output_log_probs": []})]
     triton.pieces = [f"data: {document}\n\n".encode() for document in written]
 
     with Client(triton.url) as asking, asking.pieces("x", max_tokens=5, return_log_probs=True) as pieces:
-        assert [piece.log_probs for piece in pieces] == [(-0.5, -1.0), (-0.25,), ()]
+        found = list(pieces)
+    assert [piece.log_probs for piece in found] == [(-0.5, -1.0), (-0.25,), ()]
+    assert [piece.log_prob_ids for piece in found] == [(4, 5), (6,), None]
     assert triton.bodies[0]["return_log_probs"] is True
 
 

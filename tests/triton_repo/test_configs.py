@@ -47,12 +47,28 @@ def test_what_is_left_out_has_no_value_elsewhere():
     assert not LEFT_OUT.keys() & (FIXED.keys() | TENSORRT_LLM.parameters.texts().keys())
 
 
-def test_limits_and_queue_come_from_the_engine():
+def test_limits_come_from_the_engine():
     config = configs.build(TENSORRT_LLM)["tensorrt_llm"]
 
     assert config.max_batch_size == 64
-    assert config.dynamic_batching.default_queue_policy.max_queue_size == 256
     assert config.parameters["decoding_mode"].string_value == "top_k_top_p"
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_instances_and_queue_come_from_the_target(kind):
+    models = type(ENGINES[kind].models)(preprocessing_instances=3, bls_instances=4, queue_requests_max=5)
+    if kind == "tensorrt-llm":
+        models = models.model_copy(update={"queue_delay_us": 600})
+    built = configs.build(replace(ENGINES[kind], models=models))
+
+    counts = {name: config.instance_group[0].count for name, config in built.items() if config.instance_group}
+    assert counts == {"preprocessing": 3, "tensorrt_llm": 1, "postprocessing": 1, "tensorrt_llm_bls": 4}
+    if kind == "vllm":
+        assert built["tensorrt_llm"].parameters["queue_requests_max"].string_value == "5"
+    else:
+        batching = built["tensorrt_llm"].dynamic_batching
+        assert batching.default_queue_policy.max_queue_size == 5
+        assert batching.max_queue_delay_microseconds == 600
 
 
 def test_a_wider_beam_is_decoded_by_beam_search():

@@ -37,10 +37,12 @@ def test_what_the_ensemble_passes_through_keeps_type_and_length():
         assert replace(inner, name=outer.name, flat=outer.flat) == outer
 
 
-def test_the_bls_model_has_the_tensors_of_the_ensemble():
+def test_the_bls_model_has_the_tensors_of_the_ensemble_and_the_ids_of_the_log_probabilities():
     inputs = tuple(replace(row, flat=False) for row in contract.BLS.inputs)
+    outputs = contract.BLS.outputs[:-1]
 
-    assert replace(contract.BLS, name="ensemble", inputs=inputs, decoupled=False) == contract.ENSEMBLE
+    assert replace(contract.BLS, name="ensemble", inputs=inputs, outputs=outputs, decoupled=False) == contract.ENSEMBLE
+    assert contract.BLS.outputs[-1] == contract.LOG_PROB_IDS
 
 
 def test_the_bls_model_can_tell_the_steps_apart():

@@ -1,5 +1,7 @@
 """Requests to the engine: what is taken, and what is refused with which words."""
 
+import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -86,12 +88,34 @@ def test_what_is_refused(changes, words):
         read(**changes)
 
 
-def test_unknown_fields_are_named():
-    from parameters import RequestError, refuse_unknown
+def check(timeout_us: int = 0, **fields: Any) -> None:
+    from parameters import refuse_unread
 
-    refuse_unknown({"id": "7", "image_url": "", "triton_enable_empty_final_response": True})
+    refuse_unread(SimpleNamespace(parameters=lambda: json.dumps(fields), timeout=lambda: timeout_us))
+
+
+def test_unknown_fields_are_named():
+    from parameters import RequestError
+
+    check(id="7", image_url="", triton_enable_empty_final_response=True)
     with pytest.raises(RequestError, match="tempreature, top_kk"):
-        refuse_unknown({"top_kk": 5, "tempreature": 0.5})
+        check(top_kk=0, tempreature=0.5)
+
+
+@pytest.mark.parametrize("name", ["timeout", "priority", "sequence_id", "sequence_start", "sequence_end"])
+def test_what_triton_knows_and_nothing_does_is_refused(name):
+    from parameters import RequestError
+
+    check(**{name: 0})
+    with pytest.raises(RequestError, match=f"{name} has no effect: "):
+        check(**{name: 1})
+
+
+def test_a_time_limit_over_grpc_is_no_parameter_and_refused_too():
+    from parameters import RequestError
+
+    with pytest.raises(RequestError, match="timeout has no effect"):
+        check(timeout_us=1_000_000)
 
 
 def test_a_stop_ends_the_request_of_its_id():

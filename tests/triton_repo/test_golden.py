@@ -73,7 +73,7 @@ def load(module: ModuleType, release: Path, **changes: str) -> Any:
     given = {name: {"string_value": value} for name, value in (parameters | changes).items()}
     model = module.TritonPythonModel()
     place = str(release / "model_repository/preprocessing")
-    model.initialize({"model_config": json.dumps({"parameters": given}), "model_repository": place})
+    model.initialize({"model_config": json.dumps({"parameters": given, "input": []}), "model_repository": place})
     return model
 
 

@@ -3,13 +3,14 @@
 import pytest
 from tritonclient.grpc import model_config_pb2 as mc
 
+from served_engines import LOCAL
 from trtpipe.errors import ConfigError, Problems
 from trtpipe.triton_repo import configs, graph
 
 
 @pytest.fixture
 def models():
-    return configs.build(configs.LocalEngine("/environment", "2026-01-01"))
+    return configs.build(LOCAL)
 
 
 def steps(models):

@@ -22,6 +22,7 @@ def response(text: str, *, log_probs: tuple[float, ...] = (), **counts: int) -> 
     numbers = [(name, count.to_bytes(4, "little")) for name, count in counts.items()]
     if log_probs:
         numbers.append(("output_log_probs", struct.pack(f"<{len(log_probs)}f", *log_probs)))
+        numbers.append(("log_prob_ids", struct.pack(f"<{len(log_probs)}i", *range(len(log_probs)))))
     # The text is not the first output, so it must be found by its name.
     for name, content in (("other", b"\0"), *numbers, ("text_output", len(raw).to_bytes(4, "little") + raw)):
         built.infer_response.outputs.add(name=name)
@@ -114,7 +115,9 @@ def test_log_probabilities_are_asked_for_and_come_beside_the_texts(replay):
     state.responses = [response("a", log_probs=(-0.5, -0.25)), response("b")]
 
     with client.Client(url) as asking, asking.pieces("x", max_tokens=5, return_log_probs=True) as pieces:
-        assert [piece.log_probs for piece in pieces] == [(-0.5, -0.25), None]
+        found = list(pieces)
+    assert [piece.log_probs for piece in found] == [(-0.5, -0.25), None]
+    assert [piece.log_prob_ids for piece in found] == [(0, 1), None]
     assert "return_log_probs" in {tensor.name for tensor in state.request.inputs}
 
 

@@ -83,6 +83,22 @@ def test_words_are_read_back_by_the_engine_as_the_client_wrote_them(byte_level, 
         assert [table.written_text(word) for word in read(values, limits).stop_words] == words
 
 
+def test_a_word_that_no_tokens_spell_does_not_become_another_one(unigram):
+    """No answer has it; without it the engine must not find a damaged list either."""
+    from generation import Limits, read
+    from prompt import word_lists
+    from token_bytes import TokenBytes
+
+    table = TokenBytes(unigram.tokenizer)
+    (spelled,) = table.spell("a")
+
+    assert word_lists(["a\U0001f600"], table) == [[], []]
+    ids, ends = word_lists(["\U0001f600", "a", "a\U0001f600"], table)
+    assert [ids, ends] == [[spelled], [1]]
+    values = {"input_ids": [1], "input_lengths": [1], "request_output_len": [1], "stop_words_list": [*ids, *ends]}
+    assert read(values, Limits(tokens=64, vocabulary=300, eos_ids=frozenset())).stop_words == [[spelled]]
+
+
 @pytest.mark.parametrize("text", ["[" * 20_000, '{"a":' * 20_000])
 def test_deep_brackets_are_text(chat, text):
     from prompt import encode

@@ -218,6 +218,7 @@ def preprocessing(monkeypatch, llama, table):
         get_input_tensor_by_name=input_tensor,
         Tensor=lambda name, values: (name, values),
         TritonError=TritonError,
+        Logger=SimpleNamespace(log_info=print),
         InferenceResponse=lambda tensors=(), error=None: SimpleNamespace(tensors=dict(tensors), error=error),
     )
     monkeypatch.setitem(sys.modules, "triton_python_backend_utils", backend)
@@ -225,11 +226,14 @@ def preprocessing(monkeypatch, llama, table):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     model = module.TritonPythonModel()
-    model.tokenizer, model.table = llama, table
+    model.tokenizer, model.table, model.local = llama, table, True
 
     def ask(tensors):
         given = {name: np.array([values]) for name, values in tensors.items()}
-        (answer,) = model.execute([SimpleNamespace(tensors=given, parameters=lambda: "")])
+        request = SimpleNamespace(
+            tensors=given, parameters=lambda: "", timeout=lambda: 0, request_id=lambda: "order-17"
+        )
+        (answer,) = model.execute([request])
         return answer
 
     return ask

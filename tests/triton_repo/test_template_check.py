@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from served_engines import ENGINES
 from trtpipe.errors import TrtpipeError
-from trtpipe.triton_repo import engine_parameters, parameter_check, python_parameters, repository_check
+from trtpipe.triton_repo import configs, engine_parameters, parameter_check, python_parameters, repository_check
 from upstream_templates import TEMPLATES, filled
 
 # A model that reads what upstream's of that name does.
@@ -229,6 +230,14 @@ def test_without_code_that_can_be_read_a_parameter_of_any_known_model_passes(wri
     (repository / "postprocessing" / "1" / "model.py").write_text("def (")
 
     assert repository_check.check(repository)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_every_parameter_of_this_projects_models_has_a_row(kind):
+    for model, config in configs.build(ENGINES[kind]).items():
+        rows = python_parameters.READ[model] | python_parameters.READ_BY_OURS.get(model, {})
+        if config.backend == "python":
+            assert config.parameters.keys() <= rows.keys() | python_parameters.READ_BY_TRITON.keys()
 
 
 def test_every_parameter_of_the_engines_template_has_a_row():

@@ -63,7 +63,8 @@ class Chain:
         Raises EnvironmentUnfit where this CPU can't do it, or the target is of another engine. Whatever needs the
         engine asks for its plan first: hours of calibration come before it.
         """
-        settings = VllmSettings(**_local(self.space).model_dump(exclude={"kind", "weights", "load_time_limit_s"}))
+        not_the_engines = {"kind", "weights", "load_time_limit_s", "triton"}
+        settings = VllmSettings(**_local(self.space).model_dump(exclude=not_the_engines))
         cores = len(os.sched_getaffinity(0))
         return vllm_arguments.plan(
             settings,
@@ -140,7 +141,9 @@ class Chain:
     @cached_property
     def release(self) -> Artifact:
         packaging = repository.Packaging(
-            execution_environment=sys.prefix, template_date=self.space.config.prompts.template_date
+            execution_environment=sys.prefix,
+            template_date=self.space.config.prompts.template_date,
+            models=_local(self.space).triton,
         )
         site = overlays.read(self.space.root / overlays.FOLDER)
         return self.runner.obtain(repository.stage(self.engine.path, self.engine.digest, packaging, site))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trtpipe.chain import released
 from trtpipe.chain.scoring import SCORES, SERVED_SCORES
 from trtpipe.config.policy import DriftPolicy
 from trtpipe.core import environment, scores
@@ -15,7 +17,11 @@ from trtpipe.core.runner import Making, Stage
 from trtpipe.drift import gate, metrics, table, verdict
 from trtpipe.drift.policy import Policy
 from trtpipe.drift.served import judge_served
+from trtpipe.engines.trtllm.built import lock, request
 from trtpipe.report import drift as report
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def stage(
@@ -26,7 +32,7 @@ def stage(
 
     def make(making: Making) -> None:
         rows = metrics.compare(scores.load(baseline.path / SCORES), scores.load(release_scores.path / SCORES))
-        tokenizer = ChatTokenizer.load(release.path / "engine")
+        tokenizer = ChatTokenizer.load(released.read(release).tokenizer)
         reached = verdict.decide(
             verdict.Digests(release=release.digest, baseline=baseline.digest, prompt_set=prompts.digest),
             _engine_facts(release),
@@ -44,7 +50,7 @@ def stage(
     return Stage(
         name="check-drift",
         kind="verdict",
-        revision=3,
+        revision=4,
         inputs={
             "release": release.digest,
             "baseline": baseline.digest,
@@ -63,6 +69,8 @@ def _segments(prompts: Artifact) -> dict[str, str]:
 
 
 def _engine_facts(release: Artifact) -> verdict.EngineFacts:
+    if released.is_tensorrt_llm(release.path / "engine"):
+        return _tensorrt_llm_facts(release.path / "engine")
     engine = json.loads((release.path / "engine" / "engine.json").read_text("utf-8"))
     kv_dtype = engine["resolved"]["kv_dtype"]
     return verdict.EngineFacts(
@@ -71,4 +79,18 @@ def _engine_facts(release: Artifact) -> verdict.EngineFacts:
         kv_dtype=kv_dtype,
         kv_scale_source="calibrated, per layer, K and V apart" if kv_dtype.startswith("fp8") else "none: not quantized",
         cpu_flags=list(environment.cpu_flags()),
+    )
+
+
+def _tensorrt_llm_facts(engine: Path) -> verdict.EngineFacts:
+    kept, asked = lock.read(engine), request.read(engine)
+    kv_dtype = "unknown" if asked is None else asked.target.kv_dtype
+    quantized = kv_dtype != "model"
+    return verdict.EngineFacts(
+        name="tensorrt-llm",
+        version=kept.tensorrt_llm,
+        kv_dtype=kv_dtype if quantized or asked is None else asked.target.dtype,
+        kv_scale_source="the checkpoint's, per layer, one for K and V" if quantized else "none: not quantized",
+        cpu_flags=[],
+        gpus=[kept.gpu_name] * len(kept.sm_by_rank),
     )

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trtpipe.calibration import texts
 from trtpipe.chain.chain import STAGE_NAMES, Chain
 from trtpipe.chain.foresight import Foreseen, Foresight, NotMade
 from trtpipe.core import artifacts, digest
@@ -68,9 +69,18 @@ def export(
 ) -> tuple[Source, Artifact]:
     """Export the checkpoint ``given``, or the workspace's own, which is made if need be, into ``out``."""
     source = Source.at(given or Chain(space, Runner(Store(space.root), reporter)).checkpoint.path)
-    runner = Runner(OneFolder(space.root, out), reporter)
+    return source, _obtain(space, out, _stage(space, source, exporting), reporter)
+
+
+def export_texts(space: Workspace, out: Path, reporter: Reporter) -> Artifact:
+    """Write the texts of the workspace's calibration set, which is made if need be, into ``out``."""
+    chain = Chain(space, Runner(Store(space.root), reporter))
+    return _obtain(space, out, texts.stage(chain.prompt_set, chain.model.folder), reporter)
+
+
+def _obtain(space: Workspace, out: Path, stage: Stage, reporter: Reporter) -> Artifact:
     try:
-        return source, runner.obtain(_stage(space, source, exporting))
+        return Runner(OneFolder(space.root, out), reporter).obtain(stage)
     finally:  # nothing is left in a folder of the user's
         shutil.rmtree(out.with_name(out.name + PARTIAL_SUFFIX), ignore_errors=True)
 
@@ -88,6 +98,21 @@ def foresee(space: Workspace, given: Path | None, out: Path, exporting: Exportin
     with suppress(NotMade):
         runner.obtain(_stage(space, source, exporting))
     return Foresaid(list(runner.foreseen.values()), notes)
+
+
+def foresee_texts(space: Workspace, out: Path) -> Foresaid:
+    """Return what ``export_texts`` would do; change nothing."""
+    runner = Foresight(Store(space.root))
+    chain = Chain(space, runner, keep_digests=False)
+    try:
+        stage = texts.stage(chain.prompt_set, chain.model.folder)
+    except NotMade:
+        depends = Foreseen("export", "depends", f"on what {STAGE_NAMES['prompt_set']} gives")
+        return Foresaid([*runner.foreseen.values(), depends], None)
+    runner.store = OneFolder(space.root, out)
+    with suppress(NotMade):
+        runner.obtain(stage)
+    return Foresaid(list(runner.foreseen.values()), None)
 
 
 def _stage(space: Workspace, source: Source, exporting: Exporting) -> Stage:

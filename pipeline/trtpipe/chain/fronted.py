@@ -25,7 +25,7 @@ def served(space: Workspace, release: Artifact, triton_url: str, api_key: str | 
     Raises ConfigError where an open address would have no key, or the release can't count tokens.
     """
     serving = space.config.serving
-    if not api_key and not _is_local(serving.front_host):
+    if not api_key and not is_local(serving.front_host):
         raise ConfigError(
             f"the front would answer everybody who reaches {serving.front_host}: there is no API key",
             where="serving.front_host",
@@ -62,7 +62,7 @@ def _require_counts(config: Path) -> None:
         )
 
 
-def _is_local(host: str) -> bool:
+def is_local(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -40,7 +40,14 @@ def problems(version: str) -> list[TrtpipeError]:
 
 @contextmanager
 def running(
-    release: Path, addresses: Addresses, *, state: Path, log: Path, time_limit_s: float, note: Callable[[str], None]
+    release: Path,
+    addresses: Addresses,
+    *,
+    state: Path,
+    log: Path,
+    time_limit_s: float,
+    note: Callable[[str], None],
+    is_unwanted: Callable[[], bool] = lambda: False,
 ) -> Iterator[Server]:
     """Serve a release within a ``with`` block, as ``server.running`` does. ``note`` gets warnings about the start.
 
@@ -58,11 +65,12 @@ def running(
     home = server.working_folder(state, addresses)
     server.assemble(home, release, BESIDE)
     repository, prefix = home / "model_repository", server.shm_prefix_of(addresses)
-    words = line.leader(engine.world_size, repository, ports, shm_prefix=prefix, program=program, host=addresses.host)
+    listening = addresses.host_options()
+    words = line.leader(engine.world_size, repository, ports, shm_prefix=prefix, program=program, listening=listening)
     started = Program(words, dict(os.environ), home, repository / line.ENGINE_MODEL, prefix)
     with ExitStack() as stack:
         try:
-            serving = stack.enter_context(server.supervised(started, addresses, log, deadline))
+            serving = stack.enter_context(server.supervised(started, addresses, log, deadline, is_unwanted))
         except ToolFailed as fault:
             raise _told_by_rank(fault, engine.world_size, log) from None
         yield serving

@@ -10,14 +10,14 @@ from trtpipe.config.target import TensorrtLlmTarget
 from trtpipe.core import model_folder
 from trtpipe.engines.trtllm import lengths as log_lengths
 from trtpipe.engines.trtllm import plan as engine_plan
-from trtpipe.engines.trtllm.build.scripts import CONVERTERS, has_fp8_kv_cache, scripts
-from trtpipe.engines.trtllm.capability import QUANT_ALGO
+from trtpipe.engines.trtllm.build.scripts import CONVERTERS, calibrates, has_fp8_kv_cache, scripts
+from trtpipe.engines.trtllm.capability import KV_WORDS, QUANT_ALGO
+from trtpipe.engines.trtllm.families import is_exported
 from trtpipe.engines.trtllm.findings import Finding
 from trtpipe.engines.trtllm.format_checks import Quantized
 from trtpipe.errors import ConfigError
 from trtpipe.quantization.exports.rotary import rotary_of
 from trtpipe.quantization.exports.trtllm_config import SCALINGS
-from trtpipe.quantization.exports.trtllm_layout import MODELS
 from trtpipe.quantization.kinds.recognised import quantization_of, recognise
 
 if TYPE_CHECKING:
@@ -33,17 +33,25 @@ OURS = "compressed-tensors"
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan and the files that it is of."""
+    """A plan and the files that it is of. ``named``: what a config calls the model where that is no folder."""
 
     plan: Plan
     model: Path
     target: Path
+    named: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What files that are made of it are called after."""
+        return self.named or self.model.name
 
     def document(self) -> dict[str, Any]:
         return {"model_folder": str(self.model), "target_file": str(self.target), **self.plan.document()}
 
 
-def plan(model: Path, target: Path, overrides: tuple[str, ...], profile: Path | None) -> Planned:
+def plan(
+    model: Path, target: Path, overrides: tuple[str, ...], profile: Path | None, *, named: str | None = None
+) -> Planned:
     """Plan. Raises ConfigError for a file that is wrong; what the files say together is in the plan's findings."""
     read = target_file(target, overrides)
     if not isinstance(read.target, TensorrtLlmTarget):
@@ -77,7 +85,7 @@ def plan(model: Path, target: Path, overrides: tuple[str, ...], profile: Path | 
         ),
     )
     placed = tuple(replace(finding, where=_place(finding.where, read)) for finding in made.findings)
-    return Planned(replace(made, findings=placed), model, target)
+    return Planned(replace(made, findings=placed), model, target, named)
 
 
 def _place(where: str, read: TargetFile) -> str:
@@ -140,14 +148,18 @@ def _rotary(model: Path, config: dict[str, Any]) -> tuple[Finding, ...]:
 
 def _route(config: dict[str, Any], target: TensorrtLlmTarget, quantized: Quantized | None) -> tuple[Finding, ...]:
     """Say who makes the engine's checkpoint where `trtpipe export` does not."""
-    exported = config.get("model_type") in {model.model_type for model in MODELS}
-    if quantized is not None or target.weights == "w4a16_gptq" or (target.weights == "w4a16_awq" and exported):
+    if quantized is not None or target.weights == "w4a16_gptq" or is_exported(str(config.get("model_type")), target):
         return ()
     return (
         Finding(
             "note",
-            f"`trtpipe export` writes no {QUANT_ALGO[target.weights]} checkpoint of this model",
-            "weights",
+            f"`trtpipe export` writes no {QUANT_ALGO[target.weights]} checkpoint with {KV_WORDS[target.kv_dtype]} KV "
+            "cache of this model",
+            "weights, kv_dtype",
+            cost="by itself quantize.py calibrates on news articles from the network: `trtpipe build-engine --dry-run` "
+            "gives it the texts of your calibration set"
+            if calibrates(target)
+            else None,
             fix="TensorRT-LLM's own scripts do, on a host that has it: convert_checkpoint.py for 16-bit weights, "
             "quantize.py for the others",
         ),

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtpipe.chain import leading, servable
+from trtpipe.chain import leading
 from trtpipe.core import artifacts
-from trtpipe.engines.trtllm.built import folder
+from trtpipe.engines.trtllm.built import folder, lock
 from trtpipe.engines.trtllm.launch.line import Ports
 from trtpipe.triton_repo import server, trtllm_repository
 from trtpipe.triton_repo.server import Addresses, Server
@@ -30,9 +30,14 @@ class Released:
     context_tokens: int
 
 
+def is_tensorrt_llm(engine: Path) -> bool:
+    """True for an engine that ``build-engine`` made with TensorRT-LLM; the local one has an engine.json instead."""
+    return (engine / lock.LOCK).is_file()
+
+
 def read(release: Artifact) -> Released:
     engine = release.path / "engine"
-    if servable.is_tensorrt_llm(engine):
+    if is_tensorrt_llm(engine):
         limits = folder.read(engine).config["build_config"]
         return Released(release.path / trtllm_repository.TOKENIZER, limits["max_seq_len"])
     arguments = json.loads((engine / "engine.json").read_text("utf-8"))["arguments"]
@@ -44,8 +49,20 @@ def ports_of(space: Workspace) -> Ports:
     return Ports(serving.http_port, serving.grpc_port, serving.metrics_port)
 
 
+def addresses_of(space: Workspace) -> Addresses:
+    serving = space.config.serving
+    return Addresses(serving.host, serving.http_port, serving.grpc_port, serving.metrics_port)
+
+
 def running(
-    space: Workspace, release: Artifact, addresses: Addresses, *, state: Path, log: Path, note: Callable[[str], None]
+    space: Workspace,
+    release: Artifact,
+    addresses: Addresses,
+    *,
+    state: Path,
+    log: Path,
+    note: Callable[[str], None],
+    is_unwanted: Callable[[], bool] = lambda: False,
 ) -> AbstractContextManager[Server]:
     """Serve a release within a ``with`` block. What keeps it from running here: ``servable.require``.
 
@@ -53,7 +70,7 @@ def running(
     warnings about its start.
     """
     engine, serving = release.path / "engine", space.config.serving
-    if not servable.is_tensorrt_llm(engine):
+    if not is_tensorrt_llm(engine):
         return server.running(
             release.path,
             space.resolve(serving.triton_environment),
@@ -61,7 +78,10 @@ def running(
             state=state,
             log=log,
             ready_timeout_s=serving.ready_timeout_s,
+            is_unwanted=is_unwanted,
         )
     artifacts.verify(release)
     limit_s = release.record.parts.parameters.get("load_time_limit_s", serving.ready_timeout_s)
-    return leading.running(release.path, addresses, state=state, log=log, time_limit_s=limit_s, note=note)
+    return leading.running(
+        release.path, addresses, state=state, log=log, time_limit_s=limit_s, note=note, is_unwanted=is_unwanted
+    )

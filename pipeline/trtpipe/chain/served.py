@@ -10,6 +10,7 @@ from contextlib import suppress
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
+from trtpipe.chain import released
 from trtpipe.core import golden_ids
 from trtpipe.core.chat import ChatTokenizer
 from trtpipe.errors import EnvironmentUnfit, ToolFailed
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from trtpipe.chain.scoring import TritonPlace
     from trtpipe.core.artifacts import Artifact
+    from trtpipe.core.progress import Reporter
     from trtpipe.core.runner import Making
 
 ANSWER_TOKENS_MAX = 48
@@ -30,17 +32,8 @@ HOST = "127.0.0.1"
 def collect(
     release: Artifact, prompts: Artifact, count: int, triton: TritonPlace, making: Making
 ) -> list[dict[str, Any]]:
-    """Return scorable rows: each prompt's ids with the ids of the answer that Triton gave, one at a time, greedily.
-
-    The prompts are taken from all segments in turn; those that leave no room for an answer are passed over.
-    """
-    engine = json.loads((release.path / "engine" / "engine.json").read_text("utf-8"))
-    room = engine["arguments"]["max_model_len"] - ANSWER_TOKENS_MAX
-    tokenizer = ChatTokenizer.load(release.path / "engine")
-    chosen = choose(prompts.path / "heldout.jsonl", count, room)
-    rows = []
+    """Serve the release, and return what ``ask`` does."""
     log = making.log.with_name("triton.log")
-    making.reporter.progress("ask through Triton", 0, len(chosen))
     with server.running(
         release.path,
         triton.environment,
@@ -49,11 +42,26 @@ def collect(
         log=log,
         ready_timeout_s=triton.ready_timeout_s,
     ) as running:
-        for index, row in enumerate(chosen):
-            whole = row["prompt_tokens"] < prompts.record.parts.parameters["prompt_tokens_max"]
-            require_same_ids(row, running.addresses.http_url, tokenizer, whole=whole)
-            rows.append(_scorable(row, _answer(running, row["messages"]), tokenizer))
-            making.reporter.progress("ask through Triton", index + 1, len(chosen))
+        return ask(running, release, prompts, count, making.reporter)
+
+
+def ask(
+    running: server.Server, release: Artifact, prompts: Artifact, count: int, reporter: Reporter
+) -> list[dict[str, Any]]:
+    """Return scorable rows: each prompt's ids with the ids of the answer that Triton gave, one at a time, greedily.
+
+    The prompts are taken from all segments in turn; those that leave no room for an answer are passed over.
+    """
+    about = released.read(release)
+    tokenizer = ChatTokenizer.load(about.tokenizer)
+    chosen = choose(prompts.path / "heldout.jsonl", count, about.context_tokens - ANSWER_TOKENS_MAX)
+    rows = []
+    for index, row in enumerate(chosen):
+        reporter.progress("ask through Triton", index, len(chosen))
+        whole = row["prompt_tokens"] < prompts.record.parts.parameters["prompt_tokens_max"]
+        require_same_ids(row, running.addresses.http_url, tokenizer, whole=whole)
+        rows.append(_scorable(row, _answer(running, row["messages"]), tokenizer))
+    reporter.progress("ask through Triton", len(chosen), len(chosen))
     return rows
 
 

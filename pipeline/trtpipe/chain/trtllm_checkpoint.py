@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from trtpipe.chain.plan import OURS
 from trtpipe.engines.trtllm.build import scripts
 from trtpipe.engines.trtllm.build.scripts import CONVERTERS
+from trtpipe.engines.trtllm.families import is_exported
 from trtpipe.errors import ConfigError
-from trtpipe.quantization.exports.trtllm_layout import MODELS
 from trtpipe.quantization.kinds.recognised import quantization_of, recognise
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from trtpipe.config.target import TensorrtLlmTarget
 
 SOURCE_TREE = "in TensorRT-LLM's source tree of the same version (/app/tensorrt_llm in its image)"
+TEXTS = Path("calibration/texts")  # of a workspace: what holds prompts stays where prompts are
+CALIBRATION_TEXTS, AWQ_TEXTS = 512, 32  # calib_size; quantize_by_modelopt.py cuts it for AWQ, with a line of its log
 MAKERS = {"autoawq": "AutoAWQ", "gptq": "GPTQ"}
 
 
@@ -43,14 +45,29 @@ def lines(planned: Planned, out: Path, config: Config) -> list[Line]:
     layout = _layout(model)
     if target.weights == "w4a16_gptq":
         return _converted(planned, layout, out, config)
-    if _is_exported(target, planned.plan.division.shape.model_type):
+    if is_exported(planned.plan.division.shape.model_type, target):
         purpose = "the checkpoint: codes and scales as calibrated, one file a rank"
         return _exported(planned, layout, config, purpose, [*_division(target), "--out", str(out)])
     if layout is not None:
         raise _no_way(
             planned, f"only TensorRT-LLM's quantize.py makes one with {_wanted(target)}, of an unquantized model"
         )
-    return [Line(f"the checkpoint, {SOURCE_TREE}, on a GPU", scripts.quantize(target, model, out))]
+    return _quantized(planned, out, config)
+
+
+def _quantized(planned: Planned, out: Path, config: Config) -> list[Line]:
+    """Return the way through upstream's quantizer, which is given the user's own texts."""
+    target, folder = planned.plan.target, (_config_path(planned, config).parent / TEXTS).absolute()
+    quantizing = scripts.quantize(target, planned.model, out, folder)
+    purpose = f"the checkpoint, {SOURCE_TREE}, on a GPU"
+    if not scripts.calibrates(target):
+        return [Line(purpose, quantizing)]
+    first = AWQ_TEXTS if "awq" in target.weights else CALIBRATION_TEXTS
+    words = ["--format", "calibration-texts", "--out", str(folder)]
+    return [
+        *_exported(planned, None, config, "the texts to calibrate on", words),
+        Line(f"{purpose}, calibrated on its first {first} texts, each cut at 512 tokens", quantizing),
+    ]
 
 
 def _layout(model: Path) -> str | None:
@@ -58,11 +75,6 @@ def _layout(model: Path) -> str | None:
     if not found:
         return None
     return OURS if found.get("quant_method") == OURS else recognise(model).layout
-
-
-def _is_exported(target: TensorrtLlmTarget, model_type: str) -> bool:
-    known = {model.model_type for model in MODELS}
-    return target.weights == "w4a16_awq" and target.kv_dtype != "int8" and model_type in known
 
 
 def _wanted(target: TensorrtLlmTarget) -> str:
@@ -105,9 +117,8 @@ def _misread(model: Path) -> str | None:
 
 def _exported(planned: Planned, layout: str | None, config: Config, purpose: str, words: list[str]) -> list[Line]:
     """Return the export with the user's config, overridden as it was here; before it, what makes one where none is."""
-    lines, path = list[Line](), config.path
-    if path is None:
-        path = Path(f"{planned.model.name}-{planned.target.stem}-workspace") / "trtpipe.yaml"
+    lines, path = list[Line](), _config_path(planned, config)
+    if config.path is None:
         purpose_of_it = f"a workspace: put your prompts into {path} before the next line, it has the sample's"
         lines.append(Line(purpose_of_it, ["trtpipe", "init", str(path.parent)]))
     own = _settings(planned, layout)
@@ -118,12 +129,17 @@ def _exported(planned: Planned, layout: str | None, config: Config, purpose: str
     return [*lines, Line(purpose, ["trtpipe", "export", *source, "-c", str(path), *sets, *words])]
 
 
+def _config_path(planned: Planned, config: Config) -> Path:
+    """Return the user's config; where there is none yet, that of the workspace which a line makes."""
+    return config.path or Path(f"{planned.name}-{planned.target.stem}-workspace") / "trtpipe.yaml"
+
+
 def _settings(planned: Planned, layout: str | None) -> dict[str, Any]:
     """Return what an export of this model needs otherwise than the config may say."""
     target = planned.plan.target
     if layout == OURS:
         return {}
-    settings: dict[str, Any] = {"model": planned.model}
+    settings: dict[str, Any] = {"model": planned.named or planned.model}
     if layout is not None:
         settings = {"quantization.kind": "existing", "quantization.checkpoint": planned.model}
     elif target.weights == "w4a16_gptq":

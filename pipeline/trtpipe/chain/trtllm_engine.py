@@ -19,9 +19,10 @@ from trtpipe.engines.trtllm.build import stage as building
 from trtpipe.engines.trtllm.build.grammar import command
 from trtpipe.engines.trtllm.build.releases import RELEASES
 from trtpipe.engines.trtllm.built import compare, inspection, lock, lock_rules
+from trtpipe.engines.trtllm.built.kv_cost import KvCost
 from trtpipe.engines.trtllm.built.request import Request
 from trtpipe.engines.trtllm.findings import Finding
-from trtpipe.engines.trtllm.launch import machine
+from trtpipe.engines.trtllm.launch import machine, serving
 from trtpipe.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -66,9 +67,9 @@ def foretell(planned: Planned, given: Path | None, config: Config) -> Foretold:
     plan, memory = planned.plan, planned.plan.memory
     if memory is None:
         raise ValueError("a plan that was refused has no lines")
-    target, name = plan.target, f"{planned.model.name}-{planned.target.stem}"
+    target, name = plan.target, f"{planned.name}-{planned.target.stem}"
     folder, engine = given or Path(f"{name}-checkpoint"), Path(f"{name}-engine")
-    cache = f"tensorrt-llm-{target.version}-sm{plan.gpu.sm}.cache"
+    cache = building.timing_cache_name(target.version, RELEASES[target.version].tensorrt, plan.gpu.name)
     asked = chosen.arguments(plan)
     count = target.tensor_parallel * target.pipeline_parallel
     places: dict[str, Value] = {
@@ -89,7 +90,8 @@ def in_container(foretold: Foretold) -> str:
 
 def _foreseen(planned: Planned, asked: dict[str, Value]) -> list[Finding]:
     """Return what the builder would make otherwise, refused where the target does not accept it by name."""
-    accepted = planned.plan.target.accepted_changes
+    plan = planned.plan
+    accepted = plan.target.accepted_changes
     found = [
         Finding(
             "refused", f"accepted_changes names `{name}`, which is no argument whose effect an engine records",
@@ -97,8 +99,9 @@ def _foreseen(planned: Planned, asked: dict[str, Value]) -> list[Finding]:
         )
         for name in compare.unknown_names(accepted)
     ]  # fmt: skip
-    expected = compare.between(asked, rewrites.effective(asked, planned.plan))
-    return found + compare.findings(expected, accepted, str(planned.target))
+    expected = compare.between(asked, rewrites.effective(asked, plan))
+    kv = KvCost(plan.division, plan.target, plan.gpu, asked)
+    return found + compare.findings(expected, accepted, str(planned.target), kv)
 
 
 def require_checkpoint(planned: Planned, folder: Path) -> None:
@@ -117,16 +120,17 @@ def build(runner: Runner, foretold: Foretold, folder: Path) -> Artifact:
     release = RELEASES[target.version]
     installation = probe.find(release, target.container_image)
     devices = gpu_query.devices()
-    gpu_query.require(devices, plan.gpu, release.driver_floor)
+    driver_note = gpu_query.require(devices, plan.gpu, release)
     ranks = target.tensor_parallel * target.pipeline_parallel
     if target.build_workers == "auto":
         count, why = workers.choose(min(ranks, len(devices)), foretold.worker_bytes, environment.free_memory_bytes())
     else:
         count, why = target.build_workers, f"{target.build_workers} workers: the target says so"
+    cache = building.timing_cache_name(installation.tensorrt_llm, installation.tensorrt, devices[0].name)
     place = building.Place(
-        installation, devices, count, why,
-        timing_cache=runner.store.state / "timing-caches" / f"tensorrt-llm-{release.version}-sm{plan.gpu.sm}.cache",
+        installation, devices, count, why, timing_cache=runner.store.state / "timing-caches" / cache,
         time_limit_s=target.build_time_limit_s, before=partial(trtllm_sanity.check, planned, folder),
+        driver_note=driver_note,
     )  # fmt: skip
     findings = [finding.document() for finding in (*plan.findings, *foretold.findings)]
     asked = Request(target=target, arguments=foretold.arguments, foreseen=findings)
@@ -134,17 +138,43 @@ def build(runner: Runner, foretold: Foretold, folder: Path) -> Artifact:
     return runner.obtain(building.stage(folder, source.digest, asked, place))
 
 
-def require_here(found: Inspection) -> None:
-    """Raise what the engine's lock has against this machine; EnvironmentUnfit too where no TensorRT-LLM is here."""
+def require_here(found: Inspection, serving_image: str | None = None) -> list[str]:
+    """Raise what the engine's lock has against this machine; EnvironmentUnfit too where nothing here could serve it.
+
+    Where TensorRT-LLM is in no package of the host, it is asked for in ``serving_image`` (by default the one that the
+    engine's target names): the image that built would be compared with itself. Returns what was not compared, and under
+    which conditions it runs.
+    """
     kept = lock.read(found.engine.path)
-    image = kept.container_image or RELEASES[kept.tensorrt_llm].image
     seen = machine.look(os.environ)
     if seen.driver_fault is not None:
         raise seen.driver_fault
+    image = serving_image or _serving_image(found, kept)
+    serves: probe.Versions | None
     # an image that serves has the package, and not always trtllm-build on PATH
-    versions = (seen.tensorrt_llm, seen.tensorrt) if seen.tensorrt_llm else probe.versions_here(image)
-    host = lock_rules.Host.of(seen.devices, tensorrt_llm=versions[0], tensorrt=versions[1])
+    if seen.tensorrt_llm:
+        serves = probe.Versions(seen.tensorrt_llm, seen.tensorrt, None)
+    else:
+        serves = probe.versions_of_server(image)
+    host = lock_rules.Host.of(
+        seen.devices,
+        tensorrt_llm=None if serves is None else serves.tensorrt_llm,
+        tensorrt=None if serves is None else serves.tensorrt,
+        image=serves.image.name if serves and serves.image else None,
+        image_digest=serves.image.digest if serves and serves.image else None,
+    )
     lock.enforce(kept, host, ranks=found.engine.world_size, where=str(found.engine.path / lock.LOCK))
+    notes = lock_rules.notes(kept, host)
+    if serves is None:
+        what = "TensorRT-LLM and TensorRT were not compared with the engine's lock"
+        notes.append(f"{what}: {image}, which serves, is not here")
+    return notes
+
+
+def _serving_image(found: Inspection, kept: lock.Lock) -> str:
+    if found.request is None:
+        return RELEASES[kept.tensorrt_llm].serving_images[0]
+    return serving.image_of(found.request.target, kept)
 
 
 def inspect(folder: Path, target: Path | None, overrides: tuple[str, ...]) -> Inspection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trtpipe.chain import servable
+from trtpipe.chain import released, servable
 from trtpipe.core import artifacts, model_folder
 from trtpipe.engines.trtllm.built import lock
 from trtpipe.engines.trtllm.launch import release_files, serving
@@ -28,12 +28,13 @@ SAME = ("hidden_size", "num_hidden_layers", "num_attention_heads")
 # What a target says of serving alone: an engine built before it was changed is served as it says now.
 SERVING = (
     "kv_memory_share", "kv_reuse", "chunked_context", "serving_image", "load_time_limit_s", "replicas_max",
+    "triton",
 )  # fmt: skip
 
 
 def newest_engine(store: Store) -> Path:
     """Return the newest TensorRT-LLM engine of the workspace. Raises ConfigError where there is none."""
-    engines = [engine.path for engine in store.all("engine") if servable.is_tensorrt_llm(engine.path)]
+    engines = [engine.path for engine in store.all("engine") if released.is_tensorrt_llm(engine.path)]
     if not engines:
         raise ConfigError(
             "there is no TensorRT-LLM engine yet", where=str(store.root), fix="trtpipe build-engine --target FILE"
@@ -55,29 +56,29 @@ def package(
     ``ports``: of the host, where the release's compose.yaml shows the server. ``current``: the target
     whose keys of serving hold; by default the one that the engine was built for. ``site``: overlays of the configs.
 
-    Raises what ``servable.require_engine`` raises, and ConfigError for a model that is not the engine's, or for a
-    target without chunked context that the engine needs.
+    Raises what ``servable.require_engine`` raises, and ConfigError for a model that is not the engine's, for KV reuse
+    or chunked context that the engine cannot have, or for a target without chunked context that it needs.
     """
-    found, asked = servable.require_engine(engine)
+    image = None if current is None else serving.image_of(current, lock.read(engine))
+    found, asked, uncompared = servable.require_engine(engine, image)
     artifact = artifacts.read(engine)
     _require_same_model(found, model)
     target, changed = _served(asked.target, current or asked.target)
     limits = found.engine.config["build_config"]
-    paged = bool(limits["plugin_config"]["use_paged_context_fmha"])
+    _require_paged_context(target, limits, engine)
     if asked.target.chunked_context and not target.chunked_context:
         _require_whole_prompts(limits, engine)
     packaging = trtllm_repository.Packaging(
         requests_max=limits["max_batch_size"],
         kv_memory_share=target.kv_memory_share,
-        kv_reuse=target.kv_reuse and paged,
-        chunked_context=target.chunked_context and paged,
+        kv_reuse=target.kv_reuse,
+        chunked_context=target.chunked_context,
         load_time_limit_s=target.load_time_limit_s,
         template_date=template_date,
+        models=target.triton,
     )
-    if not paged and (target.kv_reuse or target.chunked_context):
-        runner.reporter.note("KV reuse and chunked context are off: the engine has no paged context FMHA")
     kept = lock.read(engine)
-    notes = [*changed, *serving.notes(target, kept)]
+    notes = [*uncompared, *changed, *serving.notes(target, kept)]
     launch = trtllm_repository.Launch(release_files.files(engine, target, kept, ports), notes)
     return runner.obtain(trtllm_repository.stage(engine, artifact.digest, model, launch, packaging, site))
 
@@ -89,6 +90,26 @@ def _served(built: TensorrtLlmTarget, current: TensorrtLlmTarget) -> tuple[Tenso
         f"{key}: {value}, as the target says now; {getattr(built, key)} at the build" for key, value in changes.items()
     ]
     return built.model_copy(update=changes), notes
+
+
+def _require_paged_context(target: TensorrtLlmTarget, limits: dict[str, Any], engine: Path) -> None:
+    """Raise ConfigError where the target wants what needs paged context FMHA, and the engine has none.
+
+    The backend would leave it out with a line in its log, and the release's record would say that it has it.
+    """
+    if limits["plugin_config"]["use_paged_context_fmha"]:
+        return
+    raise_all(
+        [
+            ConfigError(
+                f"{key} is true in the target, and the engine was built without paged context FMHA, which it needs",
+                where=str(engine / "config.json"),
+                fix=f"{key}: false; or build an engine with it: kv_dtype: model keeps it",
+            )
+            for key in ("kv_reuse", "chunked_context")
+            if getattr(target, key)
+        ]
+    )
 
 
 def _require_whole_prompts(limits: dict[str, Any], engine: Path) -> None:

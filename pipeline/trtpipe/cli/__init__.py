@@ -26,6 +26,7 @@ COMMANDS = {
     "status": "Show the current release, verdicts and history.",
     "report": "Write the calibration quality report.",
     "serve": "Serve the current release with Triton.",
+    "reload": "Load the served models again, after the engine has died.",
     "ask": "Ask the served model.",
     "accept": "Build, serve and measure a TensorRT-LLM target on this machine.",
 }

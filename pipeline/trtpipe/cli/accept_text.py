@@ -35,7 +35,7 @@ def text(document: dict[str, Any], file: Path) -> str:
 
 def _figures(name: str, step: dict[str, Any]) -> Iterator[str]:
     if name in SAYS and step.keys() - {"state", "seconds", "why", "errors"}:
-        yield SAYS[name](step)
+        yield from SAYS[name](step).splitlines()
 
 
 def _whys(step: dict[str, Any]) -> Iterator[str]:
@@ -83,7 +83,25 @@ def _load(step: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
+def _prompts(step: dict[str, Any]) -> str:
+    return f"{step['heldout_prompts']} held-out prompts, {step['scored_tokens']:,} tokens of them scored"
+
+
+def _drift(step: dict[str, Any]) -> str:
+    baseline, agreement = step["baseline"], step["served"]["agreement"]
+    findings = (*step["overall"].values(), agreement | {"metric": f"served {agreement['metric']}"})
+    verdict = f"{step['verdict']}, against {baseline['runs_with']} in {baseline['dtype']}"
+    return "\n".join([verdict, *map(_finding, findings)])
+
+
+def _finding(found: dict[str, Any]) -> str:
+    interval, limit = f"[{found['low']:.4g}, {found['high']:.4g}]", f"{found['bound']} {found['limit']:.4g}"
+    evidence = f"{found['prompts']} prompts, {found['tokens']:,} tokens"
+    return f"{found['metric']} {found['value']:.4g} {interval}, {limit}: {found['outcome']} ({evidence})"
+
+
 SAYS = {
+    "prompts": _prompts,
     "build": _build,
     "inspect": _inspect,
     "package": lambda step: str(step["path"]),
@@ -91,4 +109,6 @@ SAYS = {
     "kv-blocks": _kv,
     "golden-ids": _golden,
     "load": _load,
+    "answers": lambda step: f"{step['prompts']} held-out prompts, up to {step['answer_tokens_max']} tokens each",
+    "drift": _drift,
 }

@@ -57,14 +57,16 @@ def ask(
 
     Example: trtpipe ask "Translate to French: Where is the station?"
     """
+    from trtpipe.core import hosts
     from trtpipe.triton_repo import client
 
     if (prompt is None) == (chat is None):
         raise UsageFault("give a prompt or --chat, one of them", where="trtpipe ask", fix="trtpipe ask --help")
     serving = options.workspace().config.serving
+    scheme, port = ("grpc", serving.grpc_port) if grpc else ("http", serving.http_port)
     shown = stream and not options.as_json
     answer = client.ask(
-        f"grpc://{serving.host}:{serving.grpc_port}" if grpc else f"http://{serving.host}:{serving.http_port}",
+        hosts.url(scheme, serving.host, port),
         _messages(chat) if chat else prompt or "",
         max_tokens=max_tokens,
         model=model,

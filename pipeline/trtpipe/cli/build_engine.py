@@ -105,9 +105,9 @@ def foretold_of(
     from trtpipe.chain import trtllm_engine as engine
     from trtpipe.cli.plan import given
 
-    model, target = given(options, model, target)
+    model, target, named = given(options, model, target)
     own = tuple(setting for setting in options.settings if setting.startswith("target."))
-    planned = planning.plan(model.absolute(), target, own, profile)
+    planned = planning.plan(model.absolute(), target, own, profile, named=named)
     foretold = None
     if not planned.plan.refusals:
         foretold = engine.foretell(planned, checkpoint and checkpoint.absolute(), _config(options, checkpoint))
@@ -127,6 +127,7 @@ def _config(options: Options, checkpoint: Path | None) -> Config:
 
 def _require_legal(options: Options, planned: Planned, foretold: Foretold | None) -> None:
     """End with the findings and the code of a refused plan where anything is refused."""
+    from trtpipe.cli.plan import another
     from trtpipe.cli.plan_text import findings_text, heading
 
     findings = (*planned.plan.findings, *(foretold.findings if foretold else ()))
@@ -140,7 +141,7 @@ def _require_legal(options: Options, planned: Planned, foretold: Foretold | None
     raise ConfigError(
         f"no engine is built of this as written: {len(refusals)} refused, see above",
         where=str(planned.target),
-        fix="change the target or the model as said there",
+        fix=f"change the target or the model as said there{another(planned.named)}",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from trtpipe.chain.export import Foresaid, Source
     from trtpipe.quantization.exports.stage import Layout
 
-LAYOUTS = ("tensorrt-llm", "autoawq", "compressed-tensors")
+TEXTS = "calibration-texts"
+LAYOUTS = ("tensorrt-llm", "autoawq", "compressed-tensors", TEXTS)
 # Options that only some layouts have; their defaults are in exports/stage.py.
 APPLY_TO = {
     "dtype": ("tensorrt-llm",),
@@ -53,12 +54,16 @@ APPLY_TO = {
     help="Widen the MLP with zeros where the ranks could not share it in whole groups (tensorrt-llm).",
 )
 @common
-def export(options: Options, checkpoint: Path | None, layout: Layout, out: Path, **given: Any) -> None:
+def export(
+    options: Options, checkpoint: Path | None, layout: Layout | Literal["calibration-texts"], out: Path, **given: Any
+) -> None:
     """Write CHECKPOINT, a folder, or the workspace's own, in the layout of another engine.
 
     The codes and scales are repacked, never rounded again. tensorrt-llm: W4A16_AWQ, one file a rank, for
     trtllm-build. autoawq: what TensorRT-LLM's convert_checkpoint.py makes W4A16_GPTQ of, also from asymmetric codes.
     compressed-tensors: a copy for vLLM. What is padded, repeated or left out is shown and recorded in DIR/record.json.
+    calibration-texts is no checkpoint: it is the text of what one is calibrated on, as TensorRT-LLM's quantize.py takes
+    it (--calib_dataset DIR).
 
     Example: trtpipe export --format tensorrt-llm --tensor-parallel 8 --pad --out /models/awq-tp8
     """
@@ -67,6 +72,9 @@ def export(options: Options, checkpoint: Path | None, layout: Layout, out: Path,
 
     chosen = {name: value for name, value in given.items() if value is not None}
     _require_fitting(layout, chosen)
+    if layout == "calibration-texts":
+        _texts(options, checkpoint, out.absolute())
+        return
     exporting = Exporting(layout=layout, options=TrtllmOptions(**chosen) if layout == "tensorrt-llm" else None)
     checkpoint, out = checkpoint and checkpoint.absolute(), out.absolute()
     chain.require_ours(out)
@@ -82,6 +90,25 @@ def export(options: Options, checkpoint: Path | None, layout: Layout, out: Path,
         document["convert_command"] = convert
         lines.append(f"next, on a host with TensorRT-LLM's source: {convert}")
     options.result(document, "\n".join(lines))
+
+
+def _texts(options: Options, checkpoint: Path | None, out: Path) -> None:
+    from trtpipe.chain import export as chain
+
+    if checkpoint is not None:
+        raise UsageFault(
+            f"the texts are of the workspace's calibration set, and {checkpoint} has none",
+            where="the command line",
+            fix="leave CHECKPOINT out",
+        )
+    chain.require_ours(out)
+    if options.dry_run:
+        _show(options, chain.foresee_texts(options.workspace(), out))
+        return
+    with options.locked() as (space, _, console):
+        made = chain.export_texts(space, out, console)
+    document = {"format": TEXTS, "path": str(out), "digest": made.digest, "notes": made.record.notes}
+    options.result(document | made.record.figures, f"{TEXTS}: {made.record.figures['texts']} in {out}")
 
 
 def _show(options: Options, foresaid: Foresaid) -> None:

@@ -33,7 +33,9 @@ def inspect(options: Options, folder: Path, target: Path | None, here: bool) -> 
 
     found = engine.inspect(folder, target, options.settings)
     if here:
-        engine.require_here(found)
+        with options.console() as console:
+            for said in engine.require_here(found):
+                console.note(said)
     refusals = found.refusals
     options.result({"ok": not refusals, "folder": str(folder), **found.document()}, _text(found))
     if refusals and not options.as_json:

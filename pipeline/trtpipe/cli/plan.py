@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from trtpipe.cli.common import Options, common
-from trtpipe.errors import ConfigError, UsageFault
+from trtpipe.errors import ConfigError
 
 
 @click.command(short_help="Say what TensorRT-LLM would make of a model and a target.")
@@ -35,28 +35,37 @@ def plan(options: Options, model: Path | None, target: Path | None, profile: Pat
     from trtpipe.chain import plan as planning
     from trtpipe.cli.plan_text import text
 
-    model, target = given(options, model, target)
-    planned = planning.plan(model, target, options.settings, profile)
+    model, target, named = given(options, model, target)
+    planned = planning.plan(model, target, options.settings, profile, named=named)
     refusals = planned.plan.refusals
     options.result({"ok": not refusals, **planned.document()}, text(planned))
     if refusals and not options.as_json:
         raise ConfigError(
             f"no engine can be made of this as written: {len(refusals)} refused, see above",
             where=str(target),
-            fix="change the target or the model as said there, and plan again",
+            fix=f"change the target or the model as said there, and plan again{another(named)}",
         )
     raise click.exceptions.Exit(ConfigError.exit_code if refusals else 0)
 
 
-def given(options: Options, model: Path | None, target: Path | None) -> tuple[Path, Path]:
-    """Return model folder and target file, from the config where they are not given."""
+def given(options: Options, model: Path | None, target: Path | None) -> tuple[Path, Path, str | None]:
+    """Return model folder and target file, from the config where they are not given; and the sample's name there."""
     from trtpipe.config.schema import SAMPLE_MODEL
 
     if model is not None and target is not None:
-        return model, target
+        return model, target, None
     space = options.workspace()
-    if model is None:
-        if space.config.model == SAMPLE_MODEL:
-            raise UsageFault("the sample is for the local engine", where="--model", fix="give the folder of a model")
-        model = space.resolve(space.config.model)
-    return model, target or space.resolve(space.config.target)
+    target = target or space.resolve(space.config.target)
+    if model is not None:
+        return model, target, None
+    if space.config.model != SAMPLE_MODEL:
+        return space.resolve(space.config.model), target, None
+
+    from trtpipe.chain import sample_model
+
+    return sample_model.folder(space), target, SAMPLE_MODEL
+
+
+def another(named: str | None) -> str:
+    """Return what to do besides where the model is the sample, which nobody builds an engine of."""
+    return "" if named is None else "; or give the folder of your model with --model: the config's is the sample"

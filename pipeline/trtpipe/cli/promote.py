@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from trtpipe.cli.common import Options, common
@@ -23,9 +25,10 @@ def promote(options: Options, release: str | None) -> None:
     if options.dry_run:
         _foresee(options, release)
         return
-    with options.locked() as (_, store, _console):
+    with options.locked() as (_, store, console):
         found = promotion.find(store, release)
-        changed = promotion.promote(store, found, promotion.verdict_of(store, found), servable.require)
+        may_run = partial(servable.require, note=console.note)
+        changed = promotion.promote(store, found, promotion.verdict_of(store, found), may_run)
     document = {"release": found.id, "digest": found.digest, "changed": changed}
     options.result(document, f"release {found.id} is current" + ("" if changed else " (it was already)"))
 
@@ -38,7 +41,8 @@ def _foresee(options: Options, release: str | None) -> None:
     store = Store(options.workspace().root)
     found = promotion.find(store, release)
     promotion.require_promotable(found, promotion.verdict_of(store, found))
-    servable.require(found)
+    with options.console() as console:
+        servable.require(found, console.note)
     changed = not promotion.is_promoted(store, found)
     document = {"dry_run": True, "release": found.id, "digest": found.digest, "changed": changed}
     options.result(document, f"release {found.id} " + ("would become current" if changed else "is current already"))

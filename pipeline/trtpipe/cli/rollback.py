@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from trtpipe.cli.common import Options, common
@@ -20,11 +22,12 @@ def rollback(options: Options) -> None:
 
     if options.dry_run:
         release, _verdict = promotion.previous(Store(options.workspace().root))
-        servable.require(release)
+        with options.console() as console:
+            servable.require(release, console.note)
         document = {"dry_run": True, "release": release.id, "digest": release.digest}
         options.result(document, f"release {release.id} would become current again")
         return
-    with options.locked() as (_, store, _console):
-        release = promotion.rollback(store, servable.require)
+    with options.locked() as (_, store, console):
+        release = promotion.rollback(store, partial(servable.require, note=console.note))
     document = {"release": release.id, "digest": release.digest}
     options.result(document, f"release {release.id} is current again")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from trtpipe.cli.common import Options, common
@@ -29,7 +31,7 @@ def run(options: Options) -> None:
         verdict = chain.verdict
         try:
             outcome.require_pass(verdict)
-            changed = promote(store, chain.release, verdict, servable.require)
+            changed = promote(store, chain.release, verdict, partial(servable.require, note=console.note))
         finally:  # a rejected run is the one that is read most closely
             report = outcome.write_report(store, runner.outcomes, verdict)
     document = outcome.document(runner.outcomes) | {

@@ -190,6 +190,11 @@ class Serving(Section):
         description="Address that the front binds; any other than this machine's needs an API key.",
     )
     front_port: int = Field(default=9000, ge=1, le=65535)
+    second_ports_up: int = Field(
+        default=10,
+        ge=1,
+        description="How much higher Triton's three ports are for every second release of `trtpipe serve --follow`.",
+    )
     front: Front = Front()
     ready_timeout_s: float = Field(default=180, gt=0, description="The server must be ready within this time.")
     triton_environment: str = Field(

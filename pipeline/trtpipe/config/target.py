@@ -16,6 +16,30 @@ SpeculativeMode = Literal[
 Count = Annotated[int, Field(ge=1)] | Literal["auto"]  # auto: the plan chooses, and says why
 
 
+class TritonModels(Section):
+    """The models around the engine.
+
+    Postprocessing has one process always: the pieces of a stream could overtake each other in several. The engine is
+    always decoupled: streams, the BLS model and the front need that.
+    """
+
+    preprocessing_instances: int = Field(default=2, ge=1, le=64, description="Processes that tokenize prompts.")
+    bls_instances: int = Field(
+        default=1, ge=1, le=64, description="Processes of tensorrt_llm_bls, each of which serves up to 256 requests."
+    )
+    queue_requests_max: int = Field(
+        default=0, ge=0, description="Most requests that wait for the engine; further ones are refused. 0: no limit."
+    )
+
+
+class BackendModels(TritonModels):
+    """The same before Triton's backend for TensorRT-LLM."""
+
+    queue_delay_us: int = Field(
+        default=0, ge=0, description="How long a request may wait for others, so that they begin in one step."
+    )
+
+
 class VllmTarget(Section):
     """The local engine: vLLM on this machine."""
 
@@ -34,6 +58,7 @@ class VllmTarget(Section):
         default="auto", description="OpenMP threads; auto: the cores this process may use."
     )
     load_time_limit_s: float = Field(default=300, gt=0, description="The engine must load and answer within this time.")
+    triton: TritonModels = Field(default=TritonModels(), description="The models around the engine.")
 
 
 class TensorrtLlmTarget(Section):
@@ -51,7 +76,8 @@ class TensorrtLlmTarget(Section):
     )
     group_size: Literal[64, 128] = Field(default=128, description="Weights per scale of the 4-bit formats.")
     pad_intermediate: bool = Field(
-        default=False, description="Whether the MLP is widened with zeros where group size x TP does not divide it."
+        default=False,
+        description="Whether `trtpipe export` widens the MLP with zeros where group size x TP does not divide it.",
     )
     dtype: Literal["bfloat16", "float16"] = Field(default="bfloat16", description="Type of activations.")
     kv_dtype: TensorrtLlmKvDtype = Field(description="Type of the KV cache; model: the 16-bit type of `dtype`.")
@@ -63,7 +89,9 @@ class TensorrtLlmTarget(Section):
     chunked_context: bool = Field(
         description="Prefill long prompts in pieces between the steps of others; refused where the engine could not."
     )
-    speculative_mode: SpeculativeMode = Field(default="none", description="How tokens are guessed ahead.")
+    speculative_mode: SpeculativeMode = Field(
+        default="none", description="How tokens are guessed ahead; all but none are refused by the plan."
+    )
     draft_tokens_max: int = Field(default=0, ge=0, description="Most tokens guessed ahead in one step.")
     answer_tokens_max: int = Field(default=1024, ge=1, description="Longest answer that a client may ask for.")
     max_seq_len: Count = Field(default="auto", description="Longest prompt plus answer, in tokens.")
@@ -95,6 +123,7 @@ class TensorrtLlmTarget(Section):
     )
     load_time_limit_s: float = Field(default=1800, gt=0, description="A launched engine must answer within this time.")
     replicas_max: int = Field(default=2, ge=1, description="Most pods that Kubernetes may scale out to.")
+    triton: BackendModels = Field(default=BackendModels(), description="The models around the engine.")
 
 
 Target = Annotated[VllmTarget | TensorrtLlmTarget, Field(discriminator="kind")]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from trtpipe.core import hosts
 from trtpipe.errors import EnvironmentUnfit, raise_all
 
 LISTEN = "0A"  # include/net/tcp_states.h
@@ -18,19 +20,23 @@ def require_free(host: str, ports: dict[str, int]) -> None:
 
 
 def faults(host: str, ports: dict[str, int]) -> Iterator[EnvironmentUnfit]:
-    """Yield the ports that can't be bound, and who holds each."""
+    """Yield the ports that can't be bound, and who holds each; only the host, where that is no address to bind."""
     for purpose, port in ports.items():
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            # As servers do: a port in TIME_WAIT is free.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host, port))
-            except OSError as fault:
+        try:
+            hosts.listener(host, port).close()
+        except OSError as fault:
+            if isinstance(fault, socket.gaierror) or fault.errno == errno.EADDRNOTAVAIL:
                 yield EnvironmentUnfit(
-                    f"{purpose} port {port} is not available: {_holder(port) or fault.strerror}",
-                    where=f"serving.{purpose}_port",
-                    fix="stop that process, or choose another port",
+                    f"nothing can listen on the address {host}: {fault.strerror}",
+                    where=f"port {port}",
+                    fix="give an address of this machine",
                 )
+                return
+            yield EnvironmentUnfit(
+                f"{purpose} port {port} is not available: {_holder(port) or fault.strerror}",
+                where=f"serving.{purpose}_port",
+                fix="stop that process, or choose another port",
+            )
 
 
 def _holder(port: int) -> str | None:

@@ -47,13 +47,17 @@ def of_worker(folder: Path, module: str, job: Mapping[str, Any], environment: Ma
 
 
 def of_tool(folder: Path, command: Sequence[str], work: Path) -> None:
-    """Write a script that runs a program's line again, with ``again/`` instead of the unfinished folder ``work``."""
+    """Write a script that runs a program's line again, with ``again/`` instead of the unfinished folder ``work``.
+
+    What a stage had put there before is linked, as for a worker.
+    """
     again = str((folder / AGAIN).absolute())
     words = " ".join(shlex.quote(word.replace(str(work), again)) for word in command)
     _write(folder, [
         "# Runs this stage's program again; what it writes goes to again/.",
         'cd "$(dirname "$0")"',
         f"rm -rf {AGAIN} && mkdir {AGAIN}",
+        *_links(work),
         f"exec {words}",
     ])  # fmt: skip
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trtpipe.drift.gate import Finding
-    from trtpipe.drift.verdict import Verdict
+    from trtpipe.drift.verdict import EngineFacts, Verdict
 
 WIDTH = 118
 
@@ -67,7 +67,13 @@ def _foot(verdict: Verdict) -> Iterator[str]:
     engine, policy = verdict.engine, verdict.policy
     yield (
         f"engine:    {engine.name} {engine.version}, KV {engine.kv_dtype} "
-        f"(scales: {engine.kv_scale_source}), CPU {' '.join(engine.cpu_flags) or 'without telling flags'}"
+        f"(scales: {engine.kv_scale_source}), {_processors(engine)}"
     )
     yield (f"intervals: {policy.confidence:.0%}, {verdict.intervals.name}, {policy.bootstrap_resamples} resamples")
     yield f"policy:    {policy.why}"
+
+
+def _processors(engine: EngineFacts) -> str:
+    if engine.gpus:
+        return f"{len(engine.gpus)} x {', '.join(sorted(set(engine.gpus)))}"
+    return f"CPU {' '.join(engine.cpu_flags) or 'without telling flags'}"

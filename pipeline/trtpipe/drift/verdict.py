@@ -34,6 +34,7 @@ class EngineFacts(BaseModel):
     kv_dtype: str
     kv_scale_source: str
     cpu_flags: list[str]
+    gpus: list[str] = []  # of an engine that runs on GPUs, one a rank
 
 
 class IntervalMethod(BaseModel):

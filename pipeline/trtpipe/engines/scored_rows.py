@@ -57,7 +57,11 @@ def _row(line: str, where: str, max_model_len: int) -> ScoredRow:
     if type(row.score_from) is not int or not 1 <= row.score_from < len(row.ids):
         raise _refusal(f"score_from {row.score_from} is not between 1 and {len(row.ids) - 1}", where)
     if len(row.ids) > max_model_len:
-        raise _refusal(f"{len(row.ids)} tokens, but the engine takes {max_model_len} (max_model_len)", where)
+        raise ConfigError(
+            f"{len(row.ids)} tokens, but the engine takes {max_model_len}",
+            where=where,
+            fix="lower prompts.prompt_tokens_max, which selects the prompts again, or use an engine that takes more",
+        )
     return row
 
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from trtpipe.core.scores import TOP_TOKENS, Scores
+from trtpipe.core.scores import Scores
+from trtpipe.engines.scoring import positions
+from trtpipe.engines.scoring.positions import Part
 from trtpipe.errors import ToolFailed
 
 if TYPE_CHECKING:
@@ -32,15 +34,6 @@ SLICE_POSITIONS = 256
 _WHERE = "teacher-forced scoring"
 
 
-class _Part(NamedTuple):
-    """The scores of n positions of one row."""
-
-    observed: torch.Tensor  # [n]
-    top_ids: torch.Tensor  # [n, 20]
-    top: torch.Tensor  # [n, 20]
-    argmax: torch.Tensor  # [n]
-
-
 class Tap:
     """Collects the scores of ``rows`` while the engine runs each row's ids, the last one left out.
 
@@ -52,7 +45,7 @@ class Tap:
         self._baseline = baseline
         self._offsets = np.cumsum([0, *(row.tokens for row in rows)], dtype=np.int64)
         self._progress = progress
-        self._found: dict[int, _Part] = {}
+        self._found: dict[int, Part] = {}
         self._pending: dict[bytes, list[int]] = defaultdict(list)
         for index in reversed(range(len(rows))):
             self._pending[np.array(rows[index].ids[:-1], dtype=np.int64).tobytes()].append(index)
@@ -76,9 +69,9 @@ class Tap:
             self._found[index] = self._score(model, index, scored)
             self._progress(len(self._found))
 
-    def _score(self, model: Any, index: int, hidden: torch.Tensor) -> _Part:
+    def _score(self, model: Any, index: int, hidden: torch.Tensor) -> Part:
         row = self._rows[index]
-        observed_ids = torch.tensor(row.ids[row.score_from :]).unsqueeze(-1)
+        observed_ids = torch.tensor(row.ids[row.score_from :])
         wanted = None
         if self._baseline is not None:
             wanted_ids = self._baseline.top_ids[self._offsets[index] : self._offsets[index + 1]]
@@ -86,18 +79,9 @@ class Tap:
         parts = []
         for start in range(0, len(hidden), SLICE_POSITIONS):
             part = slice(start, start + SLICE_POSITIONS)
-            logits = model.compute_logits(hidden[part]).to(torch.float32)
-            norm = logits.logsumexp(dim=-1, keepdim=True)
-            top_ids = logits.topk(TOP_TOKENS, dim=-1).indices if wanted is None else wanted[part]
-            parts.append(
-                _Part(
-                    observed=(logits.gather(-1, observed_ids[part]) - norm).squeeze(-1),
-                    top_ids=top_ids,
-                    top=logits.gather(-1, top_ids) - norm,
-                    argmax=logits.argmax(dim=-1),
-                )
-            )
-        return _joined(parts)
+            logits = model.compute_logits(hidden[part])
+            parts.append(positions.of(logits, observed_ids[part], None if wanted is None else wanted[part]))
+        return positions.joined(parts)
 
     def scores(self) -> Scores:
         """Return the whole. Raises ToolFailed where the engine left out a row or made no number."""
@@ -108,7 +92,7 @@ class Tap:
                 where=_WHERE,
                 fix="see the log",
             )
-        found = _joined([self._found[index] for index in range(len(self._rows))])
+        found = positions.joined([self._found[index] for index in range(len(self._rows))])
         observed_ids = [np.array(row.ids[row.score_from :], dtype=np.int32) for row in self._rows]
         try:
             return Scores(
@@ -126,7 +110,3 @@ class Tap:
                 where=_WHERE,
                 fix="check the checkpoint: NaN in the logits comes from broken weights or scales",
             ) from None
-
-
-def _joined(parts: list[_Part]) -> _Part:
-    return _Part(*(torch.cat(column) for column in zip(*parts, strict=True)))

@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from trtpipe.front.said import Said
+
 Finish = Literal["stop", "length"]
 
 
@@ -36,14 +38,14 @@ class Form(ABC):
     created: int = field(default_factory=lambda: int(time.time()))
 
     @abstractmethod
-    def whole(self, text: str, finish: Finish, usage: Usage) -> dict[str, Any]: ...
+    def whole(self, said: Said, finish: Finish, usage: Usage) -> dict[str, Any]: ...
 
     def opening(self) -> list[dict[str, Any]]:
         """Return what a stream begins with."""
         return []
 
     @abstractmethod
-    def piece(self, text: str) -> dict[str, Any]: ...
+    def piece(self, said: Said) -> dict[str, Any]: ...
 
     def closing(self, finish: Finish, usage: Usage) -> list[dict[str, Any]]:
         """Return what a stream ends with."""
@@ -69,22 +71,30 @@ class Form(ABC):
 class ChatForm(Form):
     """/v1/chat/completions"""
 
-    def whole(self, text: str, finish: Finish, usage: Usage) -> dict[str, Any]:
-        message = {"role": "assistant", "content": text, "refusal": None}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
+    def whole(self, said: Said, finish: Finish, usage: Usage) -> dict[str, Any]:
+        message = {"role": "assistant", "content": said.text, "refusal": None}
+        choice = {"index": 0, "message": message, "logprobs": self._log_probs(said), "finish_reason": finish}
         return {**self._head("chatcmpl", "chat.completion", [choice]), "usage": usage.document()}
 
     def opening(self) -> list[dict[str, Any]]:
         return [self._delta({"role": "assistant", "content": ""})]
 
-    def piece(self, text: str) -> dict[str, Any]:
-        return self._delta({"content": text})
+    def piece(self, said: Said) -> dict[str, Any]:
+        return self._delta({"content": said.text}, self._log_probs(said))
 
     def _last(self, finish: Finish) -> dict[str, Any]:
-        return self._delta({}, finish)
+        return self._delta({}, finish=finish)
 
-    def _delta(self, delta: dict[str, str], finish: Finish | None = None) -> dict[str, Any]:
-        return self._chunk([{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}])
+    @staticmethod
+    def _log_probs(said: Said) -> dict[str, Any] | None:
+        if said.tokens is None:
+            return None
+        return {"content": [token.document() for token in said.tokens], "refusal": None}
+
+    def _delta(
+        self, delta: dict[str, str], log_probs: dict[str, Any] | None = None, finish: Finish | None = None
+    ) -> dict[str, Any]:
+        return self._chunk([{"index": 0, "delta": delta, "logprobs": log_probs, "finish_reason": finish}])
 
     def _chunk(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
         return self._head("chatcmpl", "chat.completion.chunk", choices)
@@ -93,17 +103,27 @@ class ChatForm(Form):
 class CompletionForm(Form):
     """/v1/completions"""
 
-    def whole(self, text: str, finish: Finish, usage: Usage) -> dict[str, Any]:
-        return {**self._text(text, finish), "usage": usage.document()}
+    def whole(self, said: Said, finish: Finish, usage: Usage) -> dict[str, Any]:
+        return {**self.piece(said, finish), "usage": usage.document()}
 
-    def piece(self, text: str) -> dict[str, Any]:
-        return self._text(text)
+    def piece(self, said: Said, finish: Finish | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "text": said.text, "logprobs": self._log_probs(said), "finish_reason": finish}
+        return self._chunk([choice])
 
     def _last(self, finish: Finish) -> dict[str, Any]:
-        return self._text("", finish)
+        return self.piece(Said(""), finish)
 
-    def _text(self, text: str, finish: Finish | None = None) -> dict[str, Any]:
-        return self._chunk([{"index": 0, "text": text, "logprobs": None, "finish_reason": finish}])
+    @staticmethod
+    def _log_probs(said: Said) -> dict[str, Any] | None:
+        """Where a token begins in the text is left open: it may be a part of a character, or be spelled anew."""
+        if said.tokens is None:
+            return None
+        return {
+            "tokens": [token.text for token in said.tokens],
+            "token_logprobs": [token.log_prob for token in said.tokens],
+            "top_logprobs": None,
+            "text_offset": None,
+        }
 
     def _chunk(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
         return self._head("cmpl", "text_completion", choices)

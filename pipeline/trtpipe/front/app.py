@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,12 +16,14 @@ from starlette.routing import Route
 from trtpipe.errors import TrtpipeError
 from trtpipe.front import sse
 from trtpipe.front.answer import ChatForm, CompletionForm, Finish, Form, Usage
-from trtpipe.front.bodies import ChatBody, CompletionBody, read
+from trtpipe.front.backends import Backend, Backends
+from trtpipe.front.bodies import ChatBody, CompletionBody
 from trtpipe.front.errors import ApiError, from_fault
 from trtpipe.front.gate import Gate
 from trtpipe.front.leaving import CLOSED, ClientLeft, unless_left
 from trtpipe.front.question import Question, ask, check
-from trtpipe.triton_repo.aio_client import AsyncClient
+from trtpipe.front.read import read
+from trtpipe.front.said import Said, join
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -32,104 +34,105 @@ if TYPE_CHECKING:
 BODY_S = 30.0
 
 
-class Front:
-    """Answers requests for one served model."""
+async def chat(request: Request) -> Response:
+    body = read(ChatBody, await _content(request))
+    return await _answer(request, body, ChatForm)
 
-    def __init__(self, served: Served) -> None:
-        self._served = served
-        self._client: AsyncClient
 
-    @asynccontextmanager
-    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        async with AsyncClient(self._served.triton_url) as self._client:
-            yield
+async def complete(request: Request) -> Response:
+    body = read(CompletionBody, await _content(request))
+    return await _answer(request, body, CompletionForm)
 
-    async def chat(self, request: Request) -> Response:
-        body = read(ChatBody, await self._content(request))
-        return await self._answer(request, body, ChatForm)
 
-    async def complete(self, request: Request) -> Response:
-        body = read(CompletionBody, await self._content(request))
-        return await self._answer(request, body, CompletionForm)
+async def models(request: Request) -> Response:
+    return JSONResponse({"object": "list", "data": [_model(_backend(request).served)]})
 
-    async def models(self, request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [self._model()]})
 
-    async def model(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        if name != self._served.model:
-            raise ApiError(404, f"the model `{name}` is not served here", param="model", code="model_not_found")
-        return JSONResponse(self._model())
+async def model(request: Request) -> Response:
+    name, served = request.path_params["name"], _backend(request).served
+    if name != served.model:
+        raise ApiError(404, f"the model `{name}` is not served here", param="model", code="model_not_found")
+    return JSONResponse(_model(served))
 
-    async def health(self, request: Request) -> Response:
-        ready = await self._client.is_ready()
-        return JSONResponse({"ready": ready}, 200 if ready else 503)
 
-    def _model(self) -> dict[str, Any]:
-        return {
-            "id": self._served.model,
-            "object": "model",
-            "created": self._served.created,
-            "owned_by": "trtpipe",
-            "max_model_len": self._served.limits.context_tokens,
-        }
+async def health(request: Request) -> Response:
+    ready = await _backend(request).client.is_ready()
+    return JSONResponse({"ready": ready}, 200 if ready else 503)
 
-    async def _content(self, request: Request) -> bytes:
-        """Read the body. Raises ApiError where it is too large or too slow."""
-        limit = self._served.limits.body_bytes
-        too_large = ApiError(413, f"the body is larger than {limit} bytes", code="body_too_large")
-        if int(request.headers.get("content-length", 0)) > limit:
-            raise too_large
-        content = b""
+
+def _backend(request: Request) -> Backend:
+    """Return the server that this request belongs to, which stays the same while it is answered."""
+    return cast("Backend", request.state.backend)
+
+
+def _model(served: Served) -> dict[str, Any]:
+    return {
+        "id": served.model,
+        "object": "model",
+        "created": served.created,
+        "owned_by": "trtpipe",
+        "max_model_len": served.limits.context_tokens,
+    }
+
+
+async def _content(request: Request) -> bytes:
+    """Read the body. Raises ApiError where it is too large or too slow."""
+    limit = _backend(request).served.limits.body_bytes
+    too_large = ApiError(413, f"the body is larger than {limit} bytes", code="body_too_large")
+    if int(request.headers.get("content-length", 0)) > limit:
+        raise too_large
+    content = b""
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for part in request.stream():
+                content += part
+                if len(content) > limit:
+                    raise too_large
+    except TimeoutError:
+        raise ApiError(408, f"the body did not come within {BODY_S:g} s") from None
+    return content
+
+
+async def _answer(request: Request, body: ChatBody | CompletionBody, kind: type[Form]) -> Response:
+    backend = _backend(request)
+    question = await check(body, backend.served)
+    in_stream = body.stream_options is not None and body.stream_options.include_usage
+    form = kind(request.state.request_id, backend.served.model, in_stream)
+    request.state.facts.update(prompt_tokens=question.prompt_tokens, stream=bool(body.stream))
+    usage = Usage(question.prompt_tokens)
+    parts = ask(question, backend, usage, form.request_id)
+    if body.stream:
+        # Waits for the first part, so that what is refused gets a status of its own.
+        first = await unless_left(request, anext(parts, None))
+        return sse.EventStream(_events(request, question, form, usage, first, parts))
+    async with aclosing(parts):
+        whole = join(await unless_left(request, _all(parts)))
+    return JSONResponse(form.whole(whole, _end(request, question, usage), usage))
+
+
+async def _events(
+    request: Request,
+    question: Question,
+    form: Form,
+    usage: Usage,
+    first: Said | None,
+    rest: AsyncGenerator[Said, None],
+) -> AsyncGenerator[bytes, None]:
+    async with aclosing(rest):
+        for document in form.opening():
+            yield sse.event(document)
         try:
-            async with asyncio.timeout(BODY_S):
-                async for part in request.stream():
-                    content += part
-                    if len(content) > limit:
-                        raise too_large
-        except TimeoutError:
-            raise ApiError(408, f"the body did not come within {BODY_S:g} s") from None
-        return content
-
-    async def _answer(self, request: Request, body: ChatBody | CompletionBody, kind: type[Form]) -> Response:
-        question = await check(body, self._served)
-        in_stream = body.stream_options is not None and body.stream_options.include_usage
-        form = kind(request.state.request_id, self._served.model, in_stream)
-        request.state.facts.update(prompt_tokens=question.prompt_tokens, stream=bool(body.stream))
-        usage = Usage(question.prompt_tokens)
-        texts = ask(question, self._client, usage, form.request_id, self._served.limits.request_s)
-        if body.stream:
-            # Waits for the first text, so that what is refused gets a status of its own.
-            first = await unless_left(request, anext(texts, None))
-            return sse.EventStream(self._events(request, question, form, usage, first, texts))
-        async with aclosing(texts):
-            text = "".join(await unless_left(request, _all(texts)))
-        return JSONResponse(form.whole(text, _end(request, question, usage), usage))
-
-    async def _events(
-        self,
-        request: Request,
-        question: Question,
-        form: Form,
-        usage: Usage,
-        first: str | None,
-        rest: AsyncGenerator[str, None],
-    ) -> AsyncGenerator[bytes, None]:
-        async with aclosing(rest):
-            for document in form.opening():
-                yield sse.event(document)
-            try:
-                if first is not None:
-                    yield sse.event(form.piece(first))
-                async for text in rest:
-                    yield sse.event(form.piece(text))
-            except TrtpipeError as fault:
-                request.state.facts["error"] = from_fault(fault).code
-                yield sse.event(from_fault(fault).document())
-                return
-            for document in form.closing(_end(request, question, usage), usage):
-                yield sse.event(document)
-            yield sse.DONE
+            if first is not None:
+                yield sse.event(form.piece(first))
+            async for part in rest:
+                yield sse.event(form.piece(part))
+        except TrtpipeError as fault:
+            request.state.facts["error"] = from_fault(fault).code
+            yield sse.event(from_fault(fault).document())
+            return
+        for document in form.closing(_end(request, question, usage), usage):
+            yield sse.event(document)
+        yield sse.DONE
 
 
 def _end(request: Request, question: Question, usage: Usage) -> Finish:
@@ -141,27 +144,27 @@ def _end(request: Request, question: Question, usage: Usage) -> Finish:
     return finish
 
 
-async def _all(texts: AsyncGenerator[str, None]) -> list[str]:
-    return [text async for text in texts]
+async def _all(parts: AsyncGenerator[Said, None]) -> list[Said]:
+    return [part async for part in parts]
 
 
 def build(served: Served) -> Gate:
     """Return the ASGI application."""
-    front = Front(served)
+    backends = Backends(served)
     app = Starlette(
         routes=[
-            Route("/v1/chat/completions", front.chat, methods=["POST"]),
-            Route("/v1/completions", front.complete, methods=["POST"]),
-            Route("/v1/models", front.models),
-            Route("/v1/models/{name:path}", front.model),
-            Route("/health", front.health),
+            Route("/v1/chat/completions", chat, methods=["POST"]),
+            Route("/v1/completions", complete, methods=["POST"]),
+            Route("/v1/models", models),
+            Route("/v1/models/{name:path}", model),
+            Route("/health", health),
         ],
         exception_handlers=dict.fromkeys((ApiError, TrtpipeError, HTTPException), _refuse)
         | dict.fromkeys((ClientLeft, ClientDisconnect), _close)
         | {Exception: _fail},
-        lifespan=front.lifespan,
+        lifespan=lambda _: backends.open(),
     )
-    return Gate(app, served)
+    return Gate(app, backends)
 
 
 async def _refuse(request: Request, fault: Exception) -> Response:

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal, Self, TypeVar, cast
+from abc import abstractmethod
+from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from trtpipe.front.errors import ApiError
 from trtpipe.triton_repo.exchange import Options
 
 # OpenAI's default of /v1/completions.
@@ -18,7 +18,6 @@ COMPLETION_TOKENS = 16
 INT32_MAX = 2**31 - 1  # the contract's type of every number of tokens
 STOPS_MAX = 4
 Stop = Annotated[str, Field(min_length=1)]
-Body = TypeVar("Body", bound="Generating")
 
 
 class _Body(BaseModel):
@@ -105,6 +104,11 @@ class Generating(_Body):
         """How many tokens are asked for; None leaves it to the front."""
         return self.max_tokens
 
+    @property
+    @abstractmethod
+    def scored(self) -> bool:
+        """True where the log probabilities of the answer's tokens are asked for."""
+
     def options(self) -> Options:
         """Return the engine's inputs. OpenAI samples from everything unless told otherwise, the engine does not."""
         found: dict[str, Any] = {
@@ -114,6 +118,8 @@ class Generating(_Body):
         }
         if self.stop:
             found["stop_words"] = [self.stop] if isinstance(self.stop, str) else self.stop
+        if self.scored:
+            found["return_log_probs"] = True
         return cast("Options", found | self._randomness())
 
     def _randomness(self) -> dict[str, Any]:
@@ -130,11 +136,25 @@ class Generating(_Body):
         return found
 
 
+def _only_chosen_tokens(field: str, count: int | None) -> int | None:
+    if count:
+        raise ValueError(f"`{field}` is {count}: the engine tells the chosen tokens only, which is {field}: 0")
+    return count
+
+
 class ChatBody(Generating):
+    """``logprobs`` are of the tokens that the engine has chosen; it does not tell those of others."""
+
     messages: list[Message] = Field(min_length=1)
     max_completion_tokens: int | None = Field(None, ge=1)
     response_format: ResponseFormat | None = None
-    logprobs: Literal[False] | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+
+    @field_validator("top_logprobs")
+    @classmethod
+    def _no_alternatives(cls, count: int | None) -> int | None:
+        return _only_chosen_tokens("top_logprobs", count)
 
     @model_validator(mode="after")
     def _one_length(self) -> Self:
@@ -146,6 +166,10 @@ class ChatBody(Generating):
     def answer_tokens(self) -> int | None:
         return self.max_completion_tokens or self.max_tokens
 
+    @property
+    def scored(self) -> bool:
+        return bool(self.logprobs)
+
     def options(self) -> Options:
         return {**super().options(), **(self.response_format.options() if self.response_format else {})}
 
@@ -154,9 +178,21 @@ class ChatBody(Generating):
 
 
 class CompletionBody(Generating):
+    """``logprobs``: how many alternatives to tell beside each chosen token; 0 is served."""
+
     prompt: str
+    logprobs: int | None = None
     echo: Literal[False] | None = None
     best_of: Literal[1] | None = None
+
+    @field_validator("logprobs")
+    @classmethod
+    def _no_alternatives(cls, count: int | None) -> int | None:
+        return _only_chosen_tokens("logprobs", count)
+
+    @property
+    def scored(self) -> bool:
+        return self.logprobs is not None
 
     @property
     def answer_tokens(self) -> int:
@@ -164,64 +200,3 @@ class CompletionBody(Generating):
 
     def conversation(self) -> list[dict[str, str]]:
         return [{"role": "user", "content": self.prompt}]
-
-
-def read(kind: type[Body], content: bytes) -> Body:
-    """Read a request's body. Raises ApiError with all problems; ``param`` is the first one's field."""
-    try:
-        document = _without_nulls(json.loads(content))
-        json.dumps(document, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise ApiError(400, r"the body holds half of a surrogate pair (\ud83d alone), which is no character") from None
-    except ValueError as fault:
-        raise ApiError(400, f"the body is no JSON: {fault}") from None
-    except RecursionError:
-        raise ApiError(400, "the body is nested too deeply") from None
-    if not isinstance(document, dict):
-        raise ApiError(400, "the body must be a JSON object")
-    try:
-        return kind.model_validate(document)
-    except ValidationError as fault:
-        problems: dict[str, str] = {}
-        for error in fault.errors(include_url=False, include_input=False, include_context=False):
-            field = _field(error["loc"], document)
-            problems.setdefault(field, _words(error, field))
-        raise ApiError(400, "; ".join(problems.values()), param=next(iter(problems)) or None) from None
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        # A schema means its nulls: {"const": null}.
-        kept = {name: inner for name, inner in value.items() if inner is not None}
-        return {name: inner if name == "schema" else _without_nulls(inner) for name, inner in kept.items()}
-    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _field(location: tuple[int | str, ...], document: Any) -> str:
-    """Return the field as a client would write it; what pydantic adds names members of a union."""
-    found: list[str] = []
-    for part in location:
-        if isinstance(document, dict) and part in document:
-            found.append(f".{part}")
-        elif isinstance(document, list) and isinstance(part, int) and part < len(document):
-            found.append(f"[{part}]")
-        else:
-            if isinstance(document, dict) and not found:
-                found.append(f".{part}")  # a field that is missing
-            break
-        document = document[part]
-    return "".join(found).removeprefix(".")
-
-
-def _words(error: Any, field: str) -> str:
-    match error["type"]:
-        case "extra_forbidden":
-            return f"`{field}` is not supported"
-        case "missing":
-            return f"`{field}` is missing: {error['loc'][-1]}"
-        case "value_error":
-            return str(error["msg"]).removeprefix("Value error, ")
-        case "literal_error":
-            return f"`{field}`: only {error['msg'].removeprefix('Input should be ')} is supported"
-        case _:
-            return f"`{field}`: {error['msg']}"

@@ -23,7 +23,7 @@ from trtpipe.front.sse import event
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from trtpipe.front.settings import Served
+    from trtpipe.front.backends import Backends
 
 log = logging.getLogger("trtpipe.front")
 REQUEST_ID = "x-request-id"
@@ -34,11 +34,11 @@ STOPPING = ApiError(503, "the server is stopping", kind="server_error", code="st
 
 
 class Gate:
-    """``scope["state"]`` gets ``request_id`` and ``facts``, which end up in the log."""
+    """``scope["state"]`` gets the ``backend``, and ``request_id`` and ``facts``, which end up in the log."""
 
-    def __init__(self, app: ASGIApp, served: Served) -> None:
+    def __init__(self, app: ASGIApp, backends: Backends) -> None:
         self._app = app
-        self._served = served
+        self.backends = backends
         self._running: set[asyncio.Task[Any]] = set()
 
     def cut_off(self) -> None:
@@ -70,7 +70,8 @@ class Gate:
             self._running.add(task)
         try:
             refused = self._refusal(scope["path"], headers)
-            await (refused.response() if refused else self._app)(scope, receive, answer)
+            with self.backends.taken() as scope["state"]["backend"]:
+                await (refused.response() if refused else self._app)(scope, receive, answer)
         except asyncio.CancelledError:
             # Of `cut_off`. Nobody waits for this task, so it may end in its own way.
             facts["error"] = STOPPING.code
@@ -89,14 +90,14 @@ class Gate:
     def _refusal(self, path: str, headers: Headers) -> ApiError | None:
         if path in OPEN_PATHS:
             return None
-        key = self._served.api_key
+        key, limits = self.backends.served.api_key, self.backends.served.limits
         given = headers.get("authorization", "").encode("latin-1")  # the bytes as they came
         if key is not None and not hmac.compare_digest(given, f"Bearer {key}".encode()):
             return ApiError(401, "the API key is missing or wrong", code="invalid_api_key")
-        if len(self._running) > self._served.limits.requests_in_flight:
+        if len(self._running) > limits.requests_in_flight:
             return ApiError(
                 429,
-                f"{self._served.limits.requests_in_flight} requests are being served; try again",
+                f"{limits.requests_in_flight} requests are being served; try again",
                 kind="rate_limit_error",
                 code="too_many_requests",
             )

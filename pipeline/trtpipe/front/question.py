@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.concurrency import run_in_threadpool
 
 from trtpipe.core.chat import ChatError, ChatTokenizer
+from trtpipe.front import said
 from trtpipe.front.bodies import ChatBody, CompletionBody, Generating
 from trtpipe.front.errors import ApiError
 
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from trtpipe.front.answer import Usage
+    from trtpipe.front.backends import Backend
+    from trtpipe.front.said import Said
     from trtpipe.front.settings import Served
-    from trtpipe.triton_repo.aio_client import AsyncClient
     from trtpipe.triton_repo.exchange import Options, Prompt
 
 
@@ -79,22 +81,20 @@ def _answer_tokens(body: Generating, prompt_tokens: int, served: Served) -> int:
     return asked or min(limits.answer_tokens, limits.context_tokens - prompt_tokens)
 
 
-async def ask(
-    question: Question, client: AsyncClient, usage: Usage, request_id: str, time_limit_s: float
-) -> AsyncGenerator[str, None]:
-    """Yield the texts of the answer, none of them empty, and keep ``usage`` true. Closing it cancels the request.
+async def ask(question: Question, backend: Backend, usage: Usage, request_id: str) -> AsyncGenerator[Said, None]:
+    """Yield the parts of the answer, none of them empty, and keep ``usage`` true. Closing it cancels the request.
 
     Always a stream: of a unary request over HTTP, Triton 2.51 does not notice that nobody waits any more.
     """
-    async with client.pieces(
+    async with backend.client.pieces(
         question.prompt,
         max_tokens=question.answer_tokens,
         request_id=request_id,
-        time_limit_s=time_limit_s,
+        time_limit_s=backend.served.limits.request_s,
         **question.options,
     ) as pieces:
         async for piece in pieces:
             usage.completion_tokens += piece.new_tokens or 0
             usage.prompt_tokens = piece.prompt_tokens or usage.prompt_tokens
-            if piece.text:
-                yield piece.text
+            if part := said.read(piece, backend.table):
+                yield part

@@ -6,13 +6,14 @@ import asyncio
 import logging
 import math
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import contextmanager, suppress
 from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING
 
 import uvicorn
 
+from trtpipe.core import hosts
 from trtpipe.errors import EnvironmentUnfit
 
 if TYPE_CHECKING:
@@ -29,19 +30,14 @@ LOGGERS = {"trtpipe.front": logging.INFO, "uvicorn.error": logging.WARNING}
 
 def bind(host: str, port: int) -> socket.socket:
     """Take the port without listening yet. Raises EnvironmentUnfit where that is impossible."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    taken = socket.socket(family, socket.SOCK_STREAM)
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        taken.bind((host, port))
+        return hosts.listener(host, port)
     except OSError as fault:
-        taken.close()
         raise EnvironmentUnfit(
             f"the front can't listen on {host}:{port}: {fault.strerror}",
             where="serving.front_port",
             fix="choose another address or port",
         ) from None
-    return taken
 
 
 def run(
@@ -51,11 +47,12 @@ def run(
     drain_s: float,
     log: Path,
     on_ready: Callable[[], None],
-    has_ended: Callable[[], bool],
+    until: Callable[[], Awaitable[None]],
 ) -> None:
-    """Serve until SIGINT, SIGTERM or ``has_ended``; then accept nothing more and let running requests end.
+    """Serve until SIGINT, SIGTERM or the end of ``until``; then accept nothing more and let running requests end.
 
-    ``drain_s``: what is still running then is cut off. The signal is raised again at the end.
+    ``until`` runs in the front's event loop; it is cancelled when the front has ended otherwise, and what it raises is
+    raised. ``drain_s``: what is still running then is cut off. The signal is raised again at the end.
     """
     config = uvicorn.Config(
         app,
@@ -67,7 +64,13 @@ def run(
         timeout_graceful_shutdown=math.ceil(drain_s + CUT_OFF_S),
     )
     with _logging_to(log):
-        asyncio.run(_run(_Server(config, app, drain_s), taken, on_ready, has_ended))
+        asyncio.run(_run(_Server(config, app, drain_s), taken, on_ready, until))
+
+
+async def ended(has_ended: Callable[[], bool]) -> None:
+    """Return once something has ended."""
+    while not has_ended():
+        await asyncio.sleep(POLL_S)
 
 
 class _Server(uvicorn.Server):
@@ -84,9 +87,9 @@ class _Server(uvicorn.Server):
 
 
 async def _run(
-    server: uvicorn.Server, taken: socket.socket, on_ready: Callable[[], None], has_ended: Callable[[], bool]
+    server: uvicorn.Server, taken: socket.socket, on_ready: Callable[[], None], until: Callable[[], Awaitable[None]]
 ) -> None:
-    watching = asyncio.ensure_future(_watch(server, on_ready, has_ended))
+    watching = asyncio.ensure_future(_watch(server, on_ready, until))
     try:
         await server.serve(sockets=[taken])
     finally:
@@ -95,13 +98,13 @@ async def _run(
             await watching
 
 
-async def _watch(server: uvicorn.Server, on_ready: Callable[[], None], has_ended: Callable[[], bool]) -> None:
-    while not server.started:
-        await asyncio.sleep(POLL_S)
+async def _watch(server: uvicorn.Server, on_ready: Callable[[], None], until: Callable[[], Awaitable[None]]) -> None:
+    await ended(lambda: server.started)
     on_ready()
-    while not has_ended():
-        await asyncio.sleep(POLL_S)
-    server.should_exit = True
+    try:
+        await until()
+    finally:
+        server.should_exit = True
 
 
 @contextmanager

@@ -42,7 +42,11 @@ def require_promotable(release: Artifact, verdict: Artifact | None) -> Artifact:
     the verdict differs from the record.
     """
     if verdict is None or verdict.record.parts.inputs["release"] != release.digest:
-        raise GateRejected("the release has no verdict", where=release.id, fix="trtpipe check-drift")
+        raise GateRejected(
+            "the release has no verdict",
+            where=release.id,
+            fix="trtpipe check-drift; of a TensorRT-LLM engine, trtpipe accept",
+        )
     artifacts.verify(verdict)
     outcome = json.loads((verdict.path / "verdict.json").read_text("utf-8"))["verdict"]
     if outcome == "fail":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -11,9 +12,8 @@ from trtpipe.core.process import run_worker
 from trtpipe.core.runner import Making, Stage
 from trtpipe.sample import wheel
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+# A folder with the config.json that the worker writes: what a plan needs of a model that is not made yet.
+DIMENSIONS = Path(__file__).with_name("dimensions")
 CONVERSION_LIMIT_S = 600.0
 TOOLS = ("gguf", "safetensors", "tokenizers")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tritonclient.grpc import model_config_pb2 as mc
 
+from trtpipe.config.target import BackendModels, TritonModels
 from trtpipe.core import golden_ids
 from trtpipe.triton_repo import contract, graph, upstream
 from trtpipe.triton_repo.contract import Model, Step, Tensor
@@ -18,12 +19,8 @@ ENGINE_FOLDER = "../../engine"
 # The local engine takes one prompt a request and batches in flight, so Triton itself refuses larger batches.
 PROMPTS_PER_REQUEST = 1
 
-# Tokenizing takes under a millisecond; two instances keep a long prompt from delaying a short one.
-PREPROCESSING_INSTANCES = 2
 # One instance answers in the order of arrival: with more, the chunks of one stream could overtake each other.
 POSTPROCESSING_INSTANCES = 1
-# One process serves any number of requests, each in a thread.
-BLS_INSTANCES = 1
 
 
 @dataclass(frozen=True)
@@ -37,6 +34,7 @@ class LocalEngine:
 
     environment: str
     template_date: str
+    models: TritonModels
     has_golden: bool = False
 
 
@@ -44,16 +42,14 @@ class LocalEngine:
 class TensorrtLlmEngine:
     """A TensorRT-LLM engine behind Triton's own backend.
 
-    ``requests_max``: most requests of one step of the engine, which is also what Triton may hand over at once;
-    ``queue_max``: most requests that wait for it, 0 for no limit; ``queue_delay_us``: how long Triton may wait for more
-    of them. ``template_date``, ``has_golden``: as for LocalEngine.
+    ``requests_max``: most requests of one step of the engine, which is also what Triton may hand over at once.
+    ``template_date``, ``has_golden``: as for LocalEngine.
     """
 
     parameters: EngineParameters
     template_date: str
     requests_max: int
-    queue_max: int = 0
-    queue_delay_us: int = 0
+    models: BackendModels
     has_golden: bool = False
 
 
@@ -73,11 +69,15 @@ def build(engine: LocalEngine | TensorrtLlmEngine) -> dict[str, mc.ModelConfig]:
     if engine.has_golden:
         rendering["golden_prompts"] = f"{ENGINE_FOLDER}/{golden_ids.FILE}"
     configs = [
-        _python_model(preprocessing, PREPROCESSING_INSTANCES, tokenizing | rendering),
+        _python_model(
+            preprocessing,
+            engine.models.preprocessing_instances,
+            tokenizing | rendering,
+        ),
         serving,
         _python_model(contract.POSTPROCESSING, POSTPROCESSING_INSTANCES, tokenizing),
         ensemble,
-        _python_model(bls, BLS_INSTANCES, tokenizing),
+        _python_model(bls, engine.models.bls_instances, tokenizing),
     ]
     found = {config.name: config for config in configs}
     graph.check(found)
@@ -85,7 +85,12 @@ def build(engine: LocalEngine | TensorrtLlmEngine) -> dict[str, mc.ModelConfig]:
 
 
 def _local(engine: LocalEngine) -> mc.ModelConfig:
-    parameters = {"gpt_model_path": ENGINE_FOLDER, "EXECUTION_ENV_PATH": engine.environment}
+    # Triton's own queue stays empty: the engine takes each request at once.
+    parameters = {
+        "gpt_model_path": ENGINE_FOLDER,
+        "EXECUTION_ENV_PATH": engine.environment,
+        "queue_requests_max": str(engine.models.queue_requests_max),
+    }
     return _python_model(contract.GUIDED_ENGINE, 1, parameters)
 
 
@@ -94,8 +99,8 @@ def _tensorrt_llm(engine: TensorrtLlmEngine) -> mc.ModelConfig:
     config.backend = "tensorrtllm"
     config.instance_group.add(count=1, kind=mc.ModelInstanceGroup.KIND_CPU)
     config.dynamic_batching.preferred_batch_size.append(engine.requests_max)
-    config.dynamic_batching.max_queue_delay_microseconds = engine.queue_delay_us
-    config.dynamic_batching.default_queue_policy.max_queue_size = engine.queue_max
+    config.dynamic_batching.max_queue_delay_microseconds = engine.models.queue_delay_us
+    config.dynamic_batching.default_queue_policy.max_queue_size = engine.models.queue_requests_max
     _set_parameters(config, engine.parameters.texts())
     return config
 

@@ -62,6 +62,9 @@ def _parameter(name: str, type_: Type) -> Tensor:
 COUNTS = (Tensor("num_input_tokens", "INT32", (1,)), Tensor("num_output_tokens", "INT32", (1,)))
 # Only where asked for: of the tokens that are new in each response, by beams, and their sum so far.
 LOG_PROBS = (Tensor("output_log_probs", "FP32", (-1, -1)), Tensor("cum_log_probs", "FP32", (-1,)))
+# With them, from models in Python only: the tokens that they are of. Those of a text may wait for the end of their
+# character or be spelled anew, and upstream's ensemble has no ids at all.
+LOG_PROB_IDS = Tensor("log_prob_ids", "INT32", (-1, -1))
 
 
 PREPROCESSING = Model(
@@ -162,6 +165,7 @@ BLS = replace(
     ENSEMBLE,
     name="tensorrt_llm_bls",
     inputs=tuple(replace(row, flat=row.name.startswith("return_")) for row in ENSEMBLE.inputs),
+    outputs=(*ENSEMBLE.outputs, LOG_PROB_IDS),
     decoupled=True,
 )
 
@@ -225,7 +229,8 @@ STEPS = (
 )
 
 # What the local engine takes more: what an answer must look like. TensorRT-LLM's engine has it as two texts, which
-# vLLM's environment can't get from Triton; so preprocessing hands them over as the numbers of their bytes.
+# vLLM's environment can't get from Triton; so preprocessing hands them over as the numbers of their bytes. And what it
+# tells more: the ids of the log probabilities.
 GUIDES = {"GUIDE_TYPE": "guided_decoding_guide_type", "GUIDE": "guided_decoding_guide"}
 GUIDED_PREPROCESSING = replace(
     PREPROCESSING,
@@ -233,7 +238,9 @@ GUIDED_PREPROCESSING = replace(
     outputs=(*PREPROCESSING.outputs, Tensor("GUIDE_BYTES", "INT32", (-1,))),
 )
 GUIDED_ENGINE = replace(
-    ENGINE, inputs=(*ENGINE.inputs, Tensor("guide_bytes", "INT32", (-1,), optional=True, ragged=True))
+    ENGINE,
+    inputs=(*ENGINE.inputs, Tensor("guide_bytes", "INT32", (-1,), optional=True, ragged=True)),
+    outputs=(*ENGINE.outputs, LOG_PROB_IDS),
 )
 GUIDED_ENSEMBLE = replace(
     ENSEMBLE,
@@ -241,10 +248,15 @@ GUIDED_ENSEMBLE = replace(
         *ENSEMBLE.inputs,
         *(Tensor(name, "STRING", (1,), optional=True, ragged=True) for name in GUIDES.values()),
     ),
+    outputs=(*ENSEMBLE.outputs, LOG_PROB_IDS),
 )
 GUIDED_BLS = replace(BLS, inputs=(*BLS.inputs, *(_parameter(name, "STRING") for name in GUIDES.values())))
 GUIDED_STEPS = (
     replace(STEPS[0], inputs=STEPS[0].inputs | GUIDES, outputs=STEPS[0].outputs | {"GUIDE_BYTES": "_GUIDE_BYTES"}),
-    replace(STEPS[1], inputs=STEPS[1].inputs | {"guide_bytes": "_GUIDE_BYTES"}),
+    replace(
+        STEPS[1],
+        inputs=STEPS[1].inputs | {"guide_bytes": "_GUIDE_BYTES"},
+        outputs=STEPS[1].outputs | {LOG_PROB_IDS.name: LOG_PROB_IDS.name},
+    ),
     STEPS[2],
 )

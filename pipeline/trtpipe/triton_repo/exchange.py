@@ -45,13 +45,15 @@ class Piece:
 
     Tokens that end an answer are not among them; those of a stop word are, though their text is not shown.
     ``log_probs``: natural logarithms, of the new tokens, in the model's own distribution: before temperature, top_k,
-    top_p and penalties on the local engine. With ``return_log_probs`` only.
+    top_p and penalties on the local engine. With ``return_log_probs`` only. ``log_prob_ids``: the ids of those tokens;
+    the ensemble of a TensorRT-LLM release has none.
     """
 
     text: str
     prompt_tokens: int | None = None
     new_tokens: int | None = None
     log_probs: tuple[float, ...] | None = None
+    log_prob_ids: tuple[int, ...] | None = None
 
 
 class NoServer(EnvironmentUnfit):

@@ -15,7 +15,7 @@ from trtpipe.triton_repo.exchange import OutOfTime, Piece
 SCHEME = "grpc://"
 OUTPUT = "text_output"
 COUNTS = ("num_input_tokens", "num_output_tokens")
-LOG_PROBS = "output_log_probs"
+LOG_PROBS, LOG_PROB_IDS = "output_log_probs", "log_prob_ids"
 # Triton's words for the types, and where a message holds their values.
 TYPES = {
     "BOOL": ("BOOL", "bool_contents"),
@@ -69,7 +69,8 @@ def piece(response: messages.ModelStreamInferResponse, where: str) -> Piece:
     raw = dict(zip(names, response.infer_response.raw_output_contents, strict=True))
     prompt_tokens, new_tokens = [int.from_bytes(raw[name], "little") if name in raw else None for name in COUNTS]
     log_probs = tuple(array("f", raw[LOG_PROBS])) if LOG_PROBS in raw else None
-    return Piece(raw[OUTPUT][4:].decode(), prompt_tokens, new_tokens, log_probs)
+    ids = tuple(array("i", raw[LOG_PROB_IDS])) if LOG_PROB_IDS in raw else None
+    return Piece(raw[OUTPUT][4:].decode(), prompt_tokens, new_tokens, log_probs, ids)
 
 
 def is_failed(state: grpc.ChannelConnectivity) -> bool:

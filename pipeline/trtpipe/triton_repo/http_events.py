@@ -23,15 +23,18 @@ def body(inputs: dict[str, Any], request_id: str) -> dict[str, Any]:
 
 
 def piece(found: dict[str, Any]) -> Piece:
-    log_probs = found.get("output_log_probs")
-    if isinstance(log_probs, int | float):  # Triton writes a list of one without its brackets
-        log_probs = [log_probs]
+    log_probs, ids = _numbers(found.get("output_log_probs")), _numbers(found.get("log_prob_ids"))
     return Piece(
         found["text_output"],
         found.get("num_input_tokens"),
         found.get("num_output_tokens"),
         None if log_probs is None else tuple(map(float, log_probs)),
+        None if ids is None else tuple(ids),
     )
+
+
+def _numbers(found: Any) -> list[Any] | None:
+    return [found] if isinstance(found, int | float) else found  # Triton writes a list of one without its brackets
 
 
 class Events:

@@ -6,13 +6,13 @@ import ast
 from pathlib import Path
 
 
-def texts(model: Path) -> frozenset[str]:
-    """Return every text in the code of a model's versions; a parameter that is in none of them is not read.
+def texts(config: Path) -> frozenset[str]:
+    """Return every text in the code beside a ``config.pbtxt``; a parameter that is in none of it is not read.
 
     Empty where there is no code, or none that can be parsed.
     """
     found: set[str] = set()
-    for path in model.glob("*/**/*.py"):
+    for path in config.parent.glob("*/**/*.py") if config.name == "config.pbtxt" else ():
         try:
             tree = ast.parse(path.read_bytes())
         except (OSError, SyntaxError, ValueError):

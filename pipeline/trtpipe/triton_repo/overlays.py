@@ -18,7 +18,7 @@ from tritonclient.grpc import model_config_pb2 as mc
 
 from trtpipe.core import digest
 from trtpipe.errors import ConfigError, TrtpipeError, raise_all
-from trtpipe.triton_repo import pbtxt, repository_check, source
+from trtpipe.triton_repo import engine_check, pbtxt, repository_check, source
 from trtpipe.triton_repo.source import Source
 
 FOLDER = "triton_repo/overlays"
@@ -27,15 +27,8 @@ SUFFIX = ".pbtxt"
 DECIDED = ("name", "backend", "platform")
 
 
-class Overlay(Source):
-    """A part of a config; merged, ``config`` is the whole one and ``lines`` stay the overlay's."""
-
-    @property
-    def model(self) -> str:
-        return self.path.stem
-
-
-Overlays = Mapping[str, Overlay]  # by model
+# By model. Merged, ``config`` is the whole one and ``lines`` stay the overlay's.
+Overlays = Mapping[str, Source]
 NONE: Overlays = MappingProxyType({})
 
 
@@ -47,9 +40,9 @@ class Merged:
     notes: list[str]
 
 
-def read(folder: Path) -> dict[str, Overlay]:
+def read(folder: Path) -> dict[str, Source]:
     """Return the overlays in a folder, which need not be there. Raises ConfigError or Problems: all faults at once."""
-    found: dict[str, Overlay] = {}
+    found: dict[str, Source] = {}
     problems: list[TrtpipeError] = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.name.startswith("."):
@@ -59,10 +52,10 @@ def read(folder: Path) -> dict[str, Overlay]:
             what, fix = f"`{path.name}` is the overlay of no model", f"call it MODEL{SUFFIX}; the models are {models}"
             problems.append(ConfigError(what, where=str(path), fix=fix))
             continue
-        given, faults = source.read(path)
+        overlay, faults = source.read(path)
         problems += faults
-        if given is not None:
-            overlay = found[path.stem] = Overlay(path, given.lines, given.config, given.open)
+        if overlay is not None:
+            found[path.stem] = overlay
             problems += [
                 ConfigError(f"an overlay can't change `{field.name}`", where=overlay.at(field.name), fix="take it out")
                 for field, _ in overlay.config.ListFields()
@@ -104,7 +97,10 @@ def merge(generated: Mapping[str, mc.ModelConfig], overlays: Overlays, engine: P
         ]
         notes.append(f"{name}: {', '.join(changed) or 'nothing'} not as generated, by {FOLDER}/{name}{SUFFIX}")
     sources = {name: _source(name, config, overlays) for name, config in configs.items()}
-    raise_all([_of_overlay(problem, overlays) for problem in repository_check.problems(sources, engine)])
+    problems = repository_check.problems(sources)
+    if engine is not None:
+        problems += engine_check.check(sources[repository_check.ENGINE], engine)
+    raise_all([_of_overlay(problem, overlays) for problem in problems])
     return Merged(configs, notes)
 
 

@@ -30,7 +30,7 @@ def check(source: Source) -> Iterator[TrtpipeError]:
     given = {key: value.string_value for key, value in config.parameters.items()}
     cpp = in_cpp(config)
     unset = {*left_unset(source), *(key for key, value in given.items() if not value)}
-    in_code = frozenset() if cpp else model_code.texts(source.path.parent)
+    in_code = frozenset() if cpp else model_code.texts(source.path)
     yield from _missing(source, given, in_code)
     for key, value in given.items():
         where = source.at_parameter(key)

@@ -55,6 +55,7 @@ READ: dict[str, dict[str, Left]] = {
 # The same for the models of this project's releases, where they read more.
 READ_BY_OURS: dict[str, dict[str, Left]] = {
     "preprocessing": {"template_date": "value", "golden_prompts": "value"},
+    "tensorrt_llm": {"queue_requests_max": "value"},
     "tensorrt_llm_bls": {"tokenizer_dir": "value"},
 }
 # A key without which upstream's model does not load; it may be empty.

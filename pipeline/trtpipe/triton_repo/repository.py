@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tokenizers import Tokenizer
 
 from trtpipe import core
+from trtpipe.config.target import TritonModels
 from trtpipe.core import digest, golden_ids, token_bytes
 from trtpipe.core.artifacts import RECORD
 from trtpipe.core.chat import ChatTokenizer
@@ -38,14 +39,15 @@ CHAT = Path(core.__file__).parent / "chat.py"
 GOLDEN = Path(golden_ids.__file__)
 TOKEN_BYTES = Path(token_bytes.__file__)
 CONTRACT = Path(contract.__file__)
+REQUEST = (MODELS / "parameters.py", MODELS / "request_name.py")
 TEXT = (TOKEN_BYTES, MODELS / "detokenizer.py", MODELS / "answer.py")
 
 # The modules each model runs, beside its own folder under ``models``. They import each other by plain names.
 SHARED = {
-    "preprocessing": (CHAT, GOLDEN, TOKEN_BYTES, MODELS / "parameters.py"),
-    "tensorrt_llm": (CHAT, *TEXT, Path(metric_families.__file__), MODELS / "parameters.py"),
+    "preprocessing": (CHAT, GOLDEN, TOKEN_BYTES, *REQUEST),
+    "tensorrt_llm": (CHAT, *TEXT, Path(metric_families.__file__), *REQUEST),
     "postprocessing": (CHAT, TOKEN_BYTES),
-    "tensorrt_llm_bls": (CHAT, CONTRACT, *TEXT, MODELS / "parameters.py"),
+    "tensorrt_llm_bls": (CHAT, CONTRACT, *TEXT, *REQUEST),
 }
 VERSION = "1"
 # A release can be moved by copying its files; a folder without any would get lost on the way.
@@ -60,6 +62,10 @@ class Packaging(BaseModel):
 
     execution_environment: str = Field(description="Absolute path of the Python environment that holds vLLM.")
     template_date: str = Field(description="The day that the chat template sees, the one of calibration (ISO 8601).")
+    models: TritonModels = TritonModels()
+
+    def engine(self, *, has_golden: bool) -> configs.LocalEngine:
+        return configs.LocalEngine(self.execution_environment, self.template_date, self.models, has_golden)
 
 
 def stage(engine: Path, engine_digest: str, packaging: Packaging, site: Overlays = NONE) -> Stage:
@@ -71,8 +77,7 @@ def stage(engine: Path, engine_digest: str, packaging: Packaging, site: Overlays
         raise ConfigError(
             "not an engine folder: it has no engine.json", where=str(engine), fix="build the engine first"
         )
-    environment, date = packaging.execution_environment, packaging.template_date
-    local = configs.LocalEngine(environment, date, has_golden=(engine / golden_ids.FILE).is_file())
+    local = packaging.engine(has_golden=(engine / golden_ids.FILE).is_file())
     merged = overlays.merge(configs.build(local), site, None)
     return Stage(
         name="package",
@@ -81,7 +86,7 @@ def stage(engine: Path, engine_digest: str, packaging: Packaging, site: Overlays
         inputs={"engine": engine_digest, "models": code_digest(SHARED), **overlays.digest_of(site)},
         parameters=packaging,
         versions={},
-        make=lambda making: _make(making, engine, date, merged),
+        make=lambda making: _make(making, engine, packaging.template_date, merged),
     )
 
 

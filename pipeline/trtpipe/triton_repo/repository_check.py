@@ -45,8 +45,11 @@ def check(folder: Path) -> Checked:
         found += faults
         if read is not None:
             sources[name] = read
+    found += problems(sources)
     engine = engine_check.folder(sources[ENGINE]) if ENGINE in sources else None
-    raise_all([*found, *problems(sources, engine)])
+    if engine is not None:
+        found += engine_check.check(sources[ENGINE], engine)
+    raise_all(found)
     return Checked(
         models=list(sources),
         unset={name: unset for name, read in sources.items() if (unset := parameter_check.left_unset(read))},
@@ -54,15 +57,13 @@ def check(folder: Path) -> Checked:
     )
 
 
-def problems(sources: Mapping[str, Source], engine: Path | None) -> list[TrtpipeError]:
-    """Return what is wrong with configs, by model: each alone, all together, and of limits with the engine's folder."""
+def problems(sources: Mapping[str, Source]) -> list[TrtpipeError]:
+    """Return what is wrong with configs, by model, each alone and all together."""
     found: list[TrtpipeError] = []
     for name, read in sources.items():
         if name in MODELS:
             found += config_check.tensors(read, MODELS[name])
         found += parameter_check.check(read)
-    if engine is not None:
-        found += engine_check.check(sources[ENGINE], engine)
     return [*found, *_decoupled(sources), *_batches(sources), *_wiring(sources)]
 
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
-from trtpipe.core import ports
+from trtpipe.core import hosts, ports
 from trtpipe.core.process import stop as kill_group
 from trtpipe.core.process import tail
 from trtpipe.errors import ConfigError, ToolFailed
-from trtpipe.triton_repo import client, installation, pbtxt, triton_log
+from trtpipe.triton_repo import client, control, installation, pbtxt, triton_log
 
 # Requests in flight may end within this time after a stop; Triton then cuts them off.
 EXIT_TIMEOUT_S = 20
@@ -39,20 +40,36 @@ class Addresses:
 
     @property
     def http_url(self) -> str:
-        return f"http://{self.host}:{self.http_port}"
+        return hosts.url("http", self.host, self.http_port)
+
+    @property
+    def grpc_url(self) -> str:
+        return hosts.url("grpc", self.host, self.grpc_port)
 
     @property
     def metrics_url(self) -> str:
-        return f"http://{self.host}:{self.metrics_port}/metrics"
+        return hosts.url("http", self.host, self.metrics_port) + "/metrics"
 
     @property
     def by_purpose(self) -> dict[str, int]:
         return {"http": self.http_port, "grpc": self.grpc_port, "metrics": self.metrics_port}
 
+    def higher(self, by: int) -> Addresses:
+        """Return other ports on the same host."""
+        return Addresses(self.host, self.http_port + by, self.grpc_port + by, self.metrics_port + by)
+
+    def host_options(self) -> list[str]:
+        """Return what tells Triton to listen there: it takes numbers only, and those of IPv6 in two spellings.
+
+        libevhtp, which serves HTTP and metrics, wants a prefix; gRPC wants brackets. Anything else makes HTTP listen
+        nowhere, without an error.
+        """
+        family, number = hosts.resolve(self.host)
+        in_http, in_grpc = (f"ipv6:{number}", f"[{number}]") if family == socket.AF_INET6 else (number, number)
+        return [f"--http-address={in_http}", f"--grpc-address={in_grpc}", f"--metrics-address={in_http}"]
+
     def options(self) -> list[str]:
-        """Return what tells Triton to listen there."""
-        hosts = [f"--{purpose}-address={self.host}" for purpose in self.by_purpose]
-        return [*hosts, *(f"--{purpose}-port={port}" for purpose, port in self.by_purpose.items())]
+        return [*self.host_options(), *(f"--{purpose}-port={port}" for purpose, port in self.by_purpose.items())]
 
 
 @dataclass(frozen=True)
@@ -78,12 +95,19 @@ class Server:
 
 @contextmanager
 def running(
-    release: Path, environment: Path, addresses: Addresses, *, state: Path, log: Path, ready_timeout_s: float
+    release: Path,
+    environment: Path,
+    addresses: Addresses,
+    *,
+    state: Path,
+    log: Path,
+    ready_timeout_s: float,
+    is_unwanted: Callable[[], bool] = lambda: False,
 ) -> Iterator[Server]:
     """Serve a release within a ``with`` block.
 
     ``environment``: the Python environment that holds Triton. ``state``: folder for what the server needs while it
-    runs. To be called from the main thread: the server ends when the thread that started it does.
+    runs. ``is_unwanted``: asked while it starts. The server ends when the thread that started it does.
     Raises EnvironmentUnfit (Triton, ports), ConfigError (the release), ToolFailed (not ready; the log's last lines).
     """
     started = time.monotonic()
@@ -93,17 +117,20 @@ def running(
     folder = working_folder(state, addresses)
     assemble(folder, release, ("engine",))
     triton.assemble_backends(folder / "backends")
-    with supervised(_program(triton, folder, addresses), addresses, log, started + ready_timeout_s) as server:
+    program, deadline = _program(triton, folder, addresses), started + ready_timeout_s
+    with supervised(program, addresses, log, deadline, is_unwanted) as server:
         yield server
 
 
 @contextmanager
-def supervised(program: Program, addresses: Addresses, log: Path, deadline: float) -> Iterator[Server]:
+def supervised(
+    program: Program, addresses: Addresses, log: Path, deadline: float, is_unwanted: Callable[[], bool]
+) -> Iterator[Server]:
     """Run a program until the block ends; within, it has answered. Raises ToolFailed where it was not ready in time."""
     started = time.monotonic()
     supervisor = _start(program, log)
     try:
-        _wait_until_ready(supervisor, addresses, log, deadline)
+        _wait_until_ready(supervisor, addresses, log, deadline, is_unwanted)
         yield Server(addresses, supervisor, log, time.monotonic() - started)
     finally:
         _stop(supervisor)
@@ -158,6 +185,7 @@ def _program(triton: installation.Installation, folder: Path, addresses: Address
         f"--cache-directory={triton.caches}",
         "--model-control-mode=explicit",
         "--load-model=*",
+        *control.close(folder),
         "--disable-auto-complete-config",
         f"--exit-timeout-secs={EXIT_TIMEOUT_S}",
         *addresses.options(),
@@ -180,11 +208,19 @@ def _start(program: Program, log: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def _wait_until_ready(supervisor: subprocess.Popen[bytes], addresses: Addresses, log: Path, deadline: float) -> None:
+def _wait_until_ready(
+    supervisor: subprocess.Popen[bytes],
+    addresses: Addresses,
+    log: Path,
+    deadline: float,
+    is_unwanted: Callable[[], bool],
+) -> None:
     """Return once a request has been answered: a model that can't pass texts reports ready all the same."""
     while not is_ready(addresses.http_url):
         if supervisor.poll() is not None:
             raise ToolFailed(triton_log.why_ended(log), where=str(log), fix="see the log")
+        if is_unwanted():
+            raise ToolFailed("Triton was stopped while it started", where=str(log), fix="start it again")
         if time.monotonic() > deadline:
             raise ToolFailed(
                 f"Triton was not ready in time\n{tail(log)}",

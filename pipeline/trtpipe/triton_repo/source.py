@@ -38,8 +38,8 @@ class Source:
 
     @property
     def model(self) -> str:
-        """The name that Triton gives the model: its folder's, also where the config has none."""
-        return self.path.parent.name
+        """The model's name; its folder has it where the config says none."""
+        return self.config.name or self.path.parent.name
 
     def at(self, *words: str, last: bool = False) -> str:
         """Return file and line of the first (or last) line that has one of ``words`` in quotes or as its key."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from trtpipe.config.target import BackendModels
 from trtpipe.core import digest, golden_ids, model_folder
 from trtpipe.core.chat import ChatError, ChatTokenizer
 from trtpipe.core.runner import Making, Stage
@@ -46,6 +47,7 @@ class Packaging(BaseModel):
     scheduler_policy: Literal["guaranteed_no_evict", "max_utilization"] = "guaranteed_no_evict"
     load_time_limit_s: float = Field(description="A launched engine must answer within this time.")
     template_date: str = Field(description="The day that the chat template sees (ISO 8601).")
+    models: BackendModels = BackendModels()
 
     def engine(self, *, has_golden: bool) -> configs.TensorrtLlmEngine:
         parameters = EngineParameters(
@@ -58,7 +60,9 @@ class Packaging(BaseModel):
             chunked_context=self.chunked_context,
             scheduler_policy=self.scheduler_policy,
         )
-        return configs.TensorrtLlmEngine(parameters, self.template_date, self.requests_max, has_golden=has_golden)
+        return configs.TensorrtLlmEngine(
+            parameters, self.template_date, self.requests_max, self.models, has_golden=has_golden
+        )
 
 
 @dataclass(frozen=True)

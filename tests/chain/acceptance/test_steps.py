@@ -25,7 +25,7 @@ def test_steps_that_have_not_run_are_not_well() -> None:
     for name in NAMES[:-1]:
         assert steps.run(name, dict)
     assert not steps.whole
-    steps.leave_out(NAMES[-1], "why", {})
+    steps.leave_out(NAMES[-1], "why")
     assert steps.whole
 
 
@@ -35,5 +35,5 @@ def test_what_ends_a_step_is_in_the_document(work: Any) -> None:
     assert not steps.run("build", work)
     (fault,) = steps.faults
     assert steps.all()["build"].document()["errors"] == [fault.document()]
-    assert steps.all()["inspect"].why == "build ended before"
+    assert steps.all()["package"].why == "build ended before"
     assert not steps.whole

@@ -185,6 +185,16 @@ def test_speculative_modes_that_cannot_be_had(changes: dict[str, Any], said: str
     assert said in refused(plan("llama-3.1-8b", "a100x1", **changes))
 
 
+@pytest.mark.parametrize("mode", [row.mode for row in SPECULATIONS[VERSION] if row.mode != "none"])
+def test_a_speculative_mode_that_no_release_serves_is_refused_by_name_and_reason(mode: str) -> None:
+    made = plan("llama-3.1-8b", "a100x1", speculative_mode=mode, draft_tokens_max=4)
+    what = f"speculative_mode {mode} is not served: the engine would be built for it, and run without it"
+    (said,) = [one for one in made.refusals if one.what == what]
+    assert said.why
+    assert said.fix == "speculative_mode: none, draft_tokens_max: 0"
+    assert said.source
+
+
 @pytest.mark.parametrize("mode", ["eagle", "draft_tokens_external"])
 def test_speculative_modes_on_reused_blocks_need_paged_context_fmha(mode: str) -> None:
     made = plan("llama-3.1-8b", "a100x8", speculative_mode=mode, draft_tokens_max=4)

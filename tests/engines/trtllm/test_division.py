@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +31,35 @@ def test_o_14_an_intermediate_size_of_231_groups_is_padded_or_refused() -> None:
         assert "pad_intermediate: true: widened with zeros to 29696, 0.4% more MLP" in said.fix
         made = plan("qwen2.5-72b", "a100x8", tensor_parallel=size)
         assert (refused(made), made.division.intermediate) == ([], 29696)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("a100x8", {"kv_dtype": "int8"}),
+        ("h200", {"weights": "w4a8_awq", "tensor_parallel": 8}),
+        ("h200", {"weights": "w4a16_awq", "kv_dtype": "int8", "tensor_parallel": 4, "kv_reuse": False,
+                  "chunked_context": False}),
+    ],
+)  # fmt: skip
+def test_padding_counts_only_where_the_export_writes_the_checkpoint(name: str, changes: dict[str, Any]) -> None:
+    made = plan("qwen2.5-72b", name, pad_intermediate=True, **changes)
+    (said,) = [one for one in made.refusals if "intermediate size" in one.what]
+    assert said.what.startswith("the intermediate size 29568 is no multiple of ")
+    assert "pad_intermediate has no effect: upstream's scripts make this checkpoint" in str(said.why)
+    assert str(said.fix).startswith("legal: group 128: TP 1")
+    assert str(said.fix).endswith(
+        "; or weights: w4a16_awq with kv_dtype: model or fp8_e4m3, of Llama or Qwen2, which pad_intermediate: true "
+        "widens with zeros"
+    )
+    assert made.division.intermediate == 29568
+    assert not any("becomes" in one.what for one in made.findings)
+
+
+def test_a_family_that_the_export_does_not_know_is_not_widened() -> None:
+    wide = {"model_type": "mistral", "intermediate_size": 14336 + 128}
+    assert refused(plan("llama-3.1-8b", "a100x8", changes=wide)) != []
+    assert refused(plan("llama-3.1-8b", "a100x8", changes=wide | {"model_type": "llama"})) == []
 
 
 def test_o_15_half_a_group_a_rank_is_refused_with_the_table() -> None:
@@ -108,6 +139,15 @@ def test_pipeline_stages_share_layers_and_pad_the_vocabulary_alike() -> None:
     ]
     many = plan("llama-3.1-8b", "a100x1", pipeline_parallel=33)
     assert "32 layers are too few for 33 pipeline stages" in refused(many)
+
+
+@pytest.mark.parametrize(("size", "stages"), [(8, 2), (16, 1), (4, 3)])
+def test_more_gpus_than_a_node_has_are_refused_because_launch_knows_one(size: int, stages: int) -> None:
+    made = plan("llama-3.1-70b", "a100x8", tensor_parallel=size, pipeline_parallel=stages)
+    (said,) = [one for one in made.refusals if "GPUs" in one.what]
+    assert said.what == f"TP {size} x PP {stages} are {size * stages} GPUs, and one node has 8"
+    assert "launching over several nodes is not supported" in str(said.why)
+    assert refused(plan("llama-3.1-70b", "a100x8", tensor_parallel=4, pipeline_parallel=2)) == []
 
 
 @given(width=st.integers(1, 10**6), multiple=st.integers(1, 10**4))

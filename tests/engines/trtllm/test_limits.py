@@ -63,7 +63,9 @@ def test_a_step_that_trtllm_build_would_cut_is_told() -> None:
     made = plan("llama-2-7b", "a100x1", max_batch_size=2, max_seq_len=2048, max_num_tokens=8192)
     assert [finding.what for finding in of_kind(made, "changed")] == ["max_num_tokens 8,192 becomes 4,096"]
     small = limits(plan("qwen2.5-72b", "l40s", max_seq_len=4096, max_batch_size="auto"))
-    assert (small.batch_size, small.num_tokens) == (1, 4096)
+    assert (small.batch_size, small.num_tokens) == (2, 8192)
+    one = limits(plan("qwen2.5-72b", "l40s", max_seq_len=5000))
+    assert (one.batch_size, one.num_tokens) == (1, 5000)
 
 
 @pytest.mark.parametrize(
@@ -106,13 +108,16 @@ def test_an_engine_that_does_not_fit_is_refused_with_one_that_does() -> None:
     (said,) = plan("llama-3.1-70b", "a100x1", weights="model").refusals
     assert said.what.startswith("the engine does not fit: 13")
     assert said.fix == "tensor_parallel: 2; or a larger GPU, or a smaller max_num_tokens"
-    (short,) = plan("qwen2.5-72b", "l40s").refusals
-    assert short.what.startswith("the KV cache holds 7,")
+    (short,) = plan("qwen2.5-72b", "l40s", max_seq_len=9440).refusals
+    assert short.what.startswith("the KV cache holds 8,")
     assert short.fix is not None
     assert "tensor_parallel: 2, pad_intermediate: true; or a larger GPU" in short.fix
     none = plan("llama-3.1-70b", "l40s", gpu="l4", weights="model", changes={"num_hidden_layers": 160}).refusals[0]
     assert none.fix is not None
-    assert none.fix.startswith("no larger TP size of one node fits")
+    assert none.fix.startswith("no larger TP size that is legal on one node fits")
+    phi = plan("phi-3-mini-4k", "a100x1", gpu="l4", weights="model", changes={"num_hidden_layers": 120}).refusals[0]
+    assert "does not fit" in phi.what
+    assert phi.fix == none.fix, "TP is not listed for Phi-3: none is advised"
 
 
 def test_a_measured_reserve_replaces_the_estimate() -> None:

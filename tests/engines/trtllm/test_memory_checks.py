@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from planning import target
+from planning import plan, target
 from trtpipe.engines.trtllm import memory_checks
 from trtpipe.engines.trtllm.capacity import Pool
 from trtpipe.engines.trtllm.limits import Limits
 
 BYTES_PER_TOKEN = 524_288  # Llama-2-7B in 16 bit
 SEQUENCE = 20 * 128  # 20 blocks
+
+
+def test_a_window_that_no_release_sets_is_kept_by_the_length() -> None:
+    made = plan("phi-3-mini-4k", "h200", weights="fp8", max_seq_len=4096)
+    (said,) = [one for one in made.findings if "looks back" in one.what]
+    assert said.fix == "max_seq_len: 2047"
 
 
 @pytest.mark.parametrize(

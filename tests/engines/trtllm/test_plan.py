@@ -13,6 +13,8 @@ from trtpipe.engines.trtllm.capability import KV_DTYPES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trtpipe.engines.trtllm.lengths import Lengths
+
 LEGAL: list[str] = []
 NO_AWQ = "W4A16_AWQ is not listed for `phi3`"
 NO_TP = "tensor parallelism is not listed for `phi3`"
@@ -23,10 +25,9 @@ QWEN_7B_AT_TP_8 = [
     "the width of all attention heads 3584 is no multiple of 1024 (group size 128 x TP 8): 448 a rank, 3.5 groups",
     "the width of q, k and v 5632 is no multiple of 1024 (group size 128 x TP 8): 704 a rank, 5.5 groups",
 ]
-TOO_LARGE = "the KV cache holds 7,217 tokens, less than one sequence of max_seq_len 8,192"
 # model -> what is refused on a100x8, a100x8-reuse, a100x1, h200, l40s
 VERDICTS = {
-    "qwen2.5-72b": (LEGAL, LEGAL, LEGAL, LEGAL, [TOO_LARGE]),
+    "qwen2.5-72b": (LEGAL, LEGAL, LEGAL, LEGAL, LEGAL),
     "qwen2.5-32b": (LEGAL, LEGAL, LEGAL, LEGAL, LEGAL),
     "qwen2.5-14b": (LEGAL, LEGAL, LEGAL, LEGAL, LEGAL),
     "qwen2.5-7b": (QWEN_7B_AT_TP_8, QWEN_7B_AT_TP_8, LEGAL, LEGAL, LEGAL),
@@ -48,6 +49,40 @@ def test_the_verdict(model: str, target: str) -> None:
     assert made.division.intermediate == PADDED.get((model, size), made.division.shape.intermediate)
     off = [finding.what for finding in of_kind(made, "changed")]
     assert off == (["W4A16_AWQ with FP8 KV cache: paged context FMHA is switched off"] if target == "a100x8" else [])
+
+
+@pytest.mark.parametrize("log", [None, lengths(3000)], ids=["no-log", "log"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_memory_is_counted_with_the_batch_that_is_chosen(target: str, log: Lengths | None) -> None:
+    """What is chosen holds for itself: given in the target, it gives the same memory; twice as many is not fed."""
+    for model in ("qwen2.5-72b", "qwen2.5-32b", "llama-3.1-8b"):
+        made = plan(model, target, lengths=log)
+        if made.limits is None:
+            continue
+        size = made.limits.batch_size
+        assert plan(model, target, lengths=log, max_batch_size=size).memory == made.memory
+        doubled = plan(model, target, lengths=log, max_batch_size=2 * size)
+        assert doubled.memory is not None
+        assert doubled.limits is not None
+        typical = doubled.limits.seq_len if log is None else log.sequence_tokens("p50", 1024)
+        assert size == 512 or doubled.memory.pools[made.target.kv_dtype].sequences(typical) < 2 * size
+
+
+def test_a_batch_of_one_leaves_qwen_72b_room_on_one_l40s() -> None:
+    """With buffers for 512 requests it had 7,217 tokens, and was refused."""
+    made = plan("qwen2.5-72b", "l40s")
+    assert made.memory is not None
+    assert made.limits is not None
+    assert (made.limits.batch_size, made.memory.pools["model"].tokens) == (1, 8925)
+    assert made.limits.batch_size_why == ("beside the buffers for 1, the KV cache holds 1 sequences of full length")
+    assert refused(plan("qwen2.5-72b", "l40s", max_batch_size=512))[0].startswith("the KV cache holds 7,217 tokens")
+
+
+def test_no_batch_takes_the_room_of_a_full_sequence() -> None:
+    """Sequences of the log's median length would fill 8 places, whose buffers leave too little for the longest."""
+    made = plan("qwen2.5-72b", "l40s", lengths=lengths(7880, median=500), max_seq_len=8912)
+    assert made.limits is not None
+    assert (refused(made), made.limits.batch_size) == ([], 4)
 
 
 def test_the_verdicts_as_a_table(golden: Callable[[str, str], None]) -> None:
@@ -102,7 +137,8 @@ def test_refusals_come_first_and_all_at_once() -> None:
     made = plan("qwen2.5-7b", "a100x8-reuse", kv_dtype="int8", speculative_mode="medusa", draft_tokens_max=2)
     kinds = [finding.kind for finding in made.findings]
     assert kinds == sorted(kinds, key=["refused", "changed", "warning", "note"].index)
-    assert kinds.count("refused") == len(QWEN_7B_AT_TP_8) + 2
+    # besides: the MLP (no INT8 KV cache is exported, so nothing pads), reuse and chunking under INT8, Medusa twice
+    assert kinds.count("refused") == len(QWEN_7B_AT_TP_8) + 4
 
 
 def test_the_document_is_json_and_adds_up() -> None:

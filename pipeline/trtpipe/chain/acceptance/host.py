@@ -32,7 +32,7 @@ def require(planned: Planned, folder: Path, addresses: Addresses) -> list[Device
     with problems.collecting():
         devices = gpu_query.devices()
         with problems.collecting():
-            gpu_query.require(devices, planned.plan.gpu, release.driver_floor)
+            gpu_query.require(devices, planned.plan.gpu, release)
         _require_count(devices, ranks)
     problems.found += leading.problems(target.version)
     with problems.collecting():

@@ -1,4 +1,4 @@
-"""An acceptance from build to load, and the document of it."""
+"""An acceptance from build to verdict, and the document of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from trtpipe.chain import released, servable, trtllm_engine, trtllm_release
-from trtpipe.chain.acceptance import measures
+from trtpipe.chain.acceptance import drift, measures
+from trtpipe.chain.acceptance.drift import Drift
 from trtpipe.chain.acceptance.steps import CheckFailed, Steps
 from trtpipe.core import environment
 from trtpipe.core.chat import ChatTokenizer
@@ -28,18 +29,13 @@ if TYPE_CHECKING:
     from trtpipe.triton_repo.overlays import Overlays
     from trtpipe.triton_repo.server import Addresses, Server
 
-# model_instance_state.cc builds its ExecutorConfig without setGatherGenerationLogits, and an engine built with context
-# logits loses KV reuse: neither gives the served engine's log-probabilities of given tokens.
-WITHOUT_DRIFT = (
-    "Triton's backend of TensorRT-LLM 1.2.1 gives no log-probabilities of given tokens, and this version has no other "
-    "way to score an engine, neither against the Hugging Face model on the same GPUs nor against a 16-bit engine; "
-    "without a verdict `promote` refuses the release"
-)
-
 
 @dataclass(frozen=True)
 class Site:
-    """Where and of what an acceptance is made. ``out``: the file that it leaves; ``overlays``: of Triton's configs."""
+    """Where and of what an acceptance is made. ``out``: the file that it leaves; ``overlays``: of Triton's configs.
+
+    ``baseline``: the folder of the unquantized model; ``no_drift``: why it can't be one, None where it can.
+    """
 
     space: Workspace
     runner: Runner
@@ -49,6 +45,8 @@ class Site:
     devices: list[Device]
     overlays: Overlays
     out: Path
+    baseline: Path
+    no_drift: str | None
 
 
 class Acceptance:
@@ -58,6 +56,7 @@ class Acceptance:
         self.site = site
         self.settings = settings
         self.steps = Steps(lambda name: site.runner.reporter.stage(f"accept: {name}", "begins"))
+        self._drift = Drift(site.space, site.runner, site.foretold.planned, site.baseline)
         self._engine: dict[str, Any] = {}
         self._server: dict[str, Any] = {}
 
@@ -73,17 +72,29 @@ class Acceptance:
             write_json(self.site.out, self.document())
 
     def _run(self) -> None:
-        self.steps.leave_out("drift", WITHOUT_DRIFT, {"baseline": None})
+        no_drift = self.site.no_drift
         made: list[Artifact] = []
+        if no_drift is not None:
+            why = f"{no_drift}; without a verdict `promote` refuses the release"
+            self.site.runner.reporter.note(f"drift is not measured: {why}")
+            for name in drift.STEPS:
+                self.steps.leave_out(name, why)
         if not (
-            self.steps.run("build", lambda: self._build(made))
+            (no_drift is not None or self.steps.run("prompts", self._drift.prompts))
+            and self.steps.run("build", lambda: self._build(made))
             and self.steps.run("inspect", lambda: _inspected(made[0]))
             and self.steps.run("package", lambda: self._package(made))
         ):
             return
+        answered = False
         with ExitStack() as stack:
-            if self.steps.run("launch", lambda: self._launch(made[1], stack)):
+            served: list[Server] = []
+            if self.steps.run("launch", lambda: self._launch(made[1], stack, served)):
                 self._measure(made[1])
+                if no_drift is None:
+                    answered = self.steps.run("answers", lambda: self._drift.answers(served[0], made[1]))
+        if answered:  # the server has ended: the GPUs are free
+            self.steps.run("drift", lambda: self._drift.verdict(made[1]))
 
     def _build(self, made: list[Artifact]) -> dict[str, Any]:
         site = self.site
@@ -103,13 +114,14 @@ class Acceptance:
         made.append(release)
         return _made(release, reused=site.runner.outcomes[-1].reused)
 
-    def _launch(self, release: Artifact, stack: ExitStack) -> dict[str, Any]:
+    def _launch(self, release: Artifact, stack: ExitStack, served: list[Server]) -> dict[str, Any]:
         site, state = self.site, self.site.runner.store.state
         log, warnings = state / "logs" / "accept.log", list[str]()
-        servable.require(release)
+        servable.require(release, warnings.append)
         serving: Server = stack.enter_context(
             released.running(site.space, release, site.addresses, state=state, log=log, note=warnings.append)
         )
+        served.append(serving)
         self._server = running_facts.about(site.addresses.http_url)
         return {"seconds_to_ready": round(serving.seconds_to_ready, 2), "log": str(log), "warnings": warnings}
 

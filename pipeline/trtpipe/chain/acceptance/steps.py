@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 State = Literal["done", "failed", "not measured", "not run"]
-# In this order; each builds on those before it, except the measurements at the end, which stand alone.
-NAMES = ("build", "inspect", "package", "launch", "kv-blocks", "golden-ids", "load", "drift")
+# In this order; each builds on those before it, except the measurements of the server, which stand alone.
+NAMES = ("prompts", "build", "inspect", "package", "launch", "kv-blocks", "golden-ids", "load", "answers", "drift")
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Steps:
         self._found[name] = Step("failed" if faults else "done", seconds, figures, tuple(faults))
         return not faults
 
-    def leave_out(self, name: str, why: str, figures: dict[str, Any]) -> None:
-        self._found[name] = Step("not measured", figures=figures, why=why)
+    def leave_out(self, name: str, why: str) -> None:
+        self._found[name] = Step("not measured", why=why)
 
     @property
     def whole(self) -> bool:

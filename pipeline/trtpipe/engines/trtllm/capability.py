@@ -60,12 +60,14 @@ class Capability:
 class Speculation:
     """A speculative mode. ``needs_paged_context_fmha``: why the target's engine must have it; empty: it need not.
 
-    ``heads``: what the model itself must have for it; ``listed_weights``: where upstream lists formats, these.
+    ``heads``: what the model itself must have for it; ``listed_weights``: where upstream lists formats, these;
+    ``unserved``: why no release of this program serves it; empty: one does.
     """
 
     mode: SpeculativeMode
     needs_paged_context_fmha: str = ""
     heads: str = ""
+    unserved: str = ""
     listed_weights: tuple[Weights, ...] = ()
     source: str = ""
     batch_size_max: int | None = None
@@ -119,6 +121,7 @@ CAPABILITIES: dict[str, tuple[Capability, ...]] = {
         ),
     ),
 }  # fmt: skip
+_NO_TREE = "a release gives Triton's backend no tree of choices and no decoding mode for it"
 _BUILDER = f"{BUILDER}; T:docs/source/legacy/advanced/speculative-decoding.md"
 
 SPECULATIONS: dict[str, tuple[Speculation, ...]] = {
@@ -127,15 +130,22 @@ SPECULATIONS: dict[str, tuple[Speculation, ...]] = {
         Speculation(
             "draft_tokens_external", needs_paged_context_fmha="the target engine takes drafts through reused KV blocks",
             listed_weights=("model", "fp8"), source="T:examples/draft_target_model/README.md",
+            unserved="it takes a second engine, of a draft model, which a release has no place for",
             verified="the README, stored text of the 0.18 line",
         ),
         Speculation(
-            "eagle", heads="an EAGLE head", source=_BUILDER, batch_size_max=512, draft_tokens_max=256,
+            "eagle", heads="an EAGLE head", unserved=_NO_TREE, source=_BUILDER,
+            batch_size_max=512, draft_tokens_max=256,
             needs_paged_context_fmha="the builder switches it on again for EAGLE, whatever the KV type allows",
         ),
-        Speculation("medusa", heads="Medusa heads", source=_BUILDER),
-        Speculation("explicit_draft_tokens", heads="a ReDrafter head", source=_BUILDER),
-        Speculation("lookahead_decoding", source=_BUILDER, verified="not verified with each KV type"),
+        Speculation("medusa", heads="Medusa heads", unserved=_NO_TREE, source=_BUILDER),
+        Speculation("explicit_draft_tokens", heads="a ReDrafter head", unserved=_NO_TREE, source=_BUILDER),
+        Speculation(
+            "lookahead_decoding", source=f"{_BUILDER}; tensorrtllm_backend issues 710 and 711, TensorRT-LLM issue 2263",
+            unserved="Triton's backend was seen to end at the start with such an engine, to take no request without "
+            "lookahead sizes of its own, and to answer wrongly from the second request on: three open issues",
+            verified="not verified with each KV type",
+        ),
     ),
 }  # fmt: skip
 

@@ -13,7 +13,9 @@ from trtpipe.core.sharing import GROUP_SIZES, Shared, Width, group_step, padded
 from trtpipe.engines.trtllm.capability import GROUPWISE
 from trtpipe.engines.trtllm.shape import DecoderShape
 
-GPUS_PER_NODE = 8  # TP goes over NVLink, within a node (T:docs/source/legacy/performance/performance-tuning-guide)
+# TP goes over NVLink, within a node (T:docs/source/legacy/performance/performance-tuning-guide), and one node starts a
+# release.
+GPUS_PER_NODE = 8
 
 
 WORDS: dict[Width, str] = {
@@ -26,7 +28,10 @@ WORDS: dict[Width, str] = {
 
 @dataclass(frozen=True)
 class Division(Shared):
-    """A model over ``tensor_parallel`` x ``pipeline_parallel`` ranks. ``pad``: the MLP may be widened with zeros."""
+    """A model over ``tensor_parallel`` x ``pipeline_parallel`` ranks.
+
+    ``pad``: the MLP may be widened with zeros; ``exported``: `trtpipe export` writes the checkpoint, which alone does.
+    """
 
     shape: DecoderShape
     weights: str
@@ -34,6 +39,12 @@ class Division(Shared):
     tensor_parallel: int
     pipeline_parallel: int
     pad: bool
+    exported: bool = True
+
+    @property
+    def widens(self) -> bool:
+        """True where a width that the ranks cannot share becomes one that they can."""
+        return self.pad and self.exported
 
     @property
     def step(self) -> int:
@@ -50,7 +61,7 @@ class Division(Shared):
     @cached_property
     def intermediate(self) -> int:
         """Width of the MLP in the engine."""
-        widened = self.pad or self.pads_itself
+        widened = self.widens or self.pads_itself
         return padded(self.shape.intermediate, self.step) if widened else self.shape.intermediate
 
     @property

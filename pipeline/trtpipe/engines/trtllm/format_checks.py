@@ -151,13 +151,21 @@ def speculation(target: TensorrtLlmTarget, row: Capability, batch_size: int) -> 
             fix="kv_dtype: model, or speculative_mode: none",
             source=mode.source,
         )
+    if mode.unserved:
+        yield Finding(
+            "refused",
+            f"{words} is not served: the engine would be built for it, and run without it",
+            "speculative_mode",
+            why=mode.unserved,
+            fix="speculative_mode: none, draft_tokens_max: 0",
+            source=mode.source,
+        )
     if mode.mode == "draft_tokens_external" and not target.kv_reuse:
         yield Finding("refused", f"{words} needs kv_reuse", "kv_reuse", fix="kv_reuse: true", source=mode.source)
     if mode.heads:
         yield Finding(
             "refused", f"{words} needs {mode.heads}, and a plain causal LM has none", "speculative_mode",
-            fix="speculative_mode: lookahead_decoding or draft_tokens_external need no change of the model",
-            source=mode.source,
+            fix="speculative_mode: none", source=mode.source,
         )  # fmt: skip
     if mode.listed_weights and target.weights not in mode.listed_weights:
         yield Finding(

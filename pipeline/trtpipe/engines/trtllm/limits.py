@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from trtpipe.core.sharing import padded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from trtpipe.config.target import TensorrtLlmTarget
     from trtpipe.engines.trtllm.capacity import Pool
     from trtpipe.engines.trtllm.lengths import Lengths
@@ -22,7 +24,7 @@ BATCH_SIZE_MAX = 512
 
 @dataclass(frozen=True)
 class Limits:
-    """What the engine is built for, and why. ``batch_size`` is an upper bound until ``with_batch_size``."""
+    """What the engine is built for, and why."""
 
     seq_len: int
     num_tokens: int
@@ -42,43 +44,50 @@ class Limits:
         return {name: {"value": values[key], "why": values[f"{key}_why"]} for key, name in names.items()}
 
 
-def before_memory(
+def candidates(
     target: TensorrtLlmTarget, shape: DecoderShape, lengths: Lengths | None, *, chunked_context: bool
-) -> Limits:
-    """Return the limits that need no knowledge of the KV pool. ``chunked_context``: what the engine will really do."""
+) -> Iterator[Limits]:
+    """Yield the limits that an engine may have, from the largest batch down: powers of two, as upstream's sweeps use.
+
+    Which of them holds, the memory decides: a larger batch has larger buffers, and they leave a smaller KV cache to
+    feed it. ``chunked_context``: what the engine will really do.
+    """
     seq_len, seq_why = _seq_len(target, shape, lengths)
     tokens, tokens_why = _num_tokens(target, seq_len, chunked_context=chunked_context)
-    if target.max_batch_size == "auto":
-        return Limits(seq_len, tokens, BATCH_SIZE_MAX, seq_why, tokens_why, "")
-    return Limits(seq_len, tokens, target.max_batch_size, seq_why, tokens_why, "the target says so")
+    if target.max_batch_size != "auto":
+        yield _cut(Limits(seq_len, tokens, target.max_batch_size, seq_why, tokens_why, "the target says so"), target)
+        return
+    most = max(min(BATCH_SIZE_MAX, tokens // (target.draft_tokens_max + 1)), 1)
+    for power in reversed(range(most.bit_length())):
+        yield _cut(Limits(seq_len, tokens, 1 << power, seq_why, tokens_why, ""), target)
 
 
-def with_batch_size(
-    limits: Limits, target: TensorrtLlmTarget, pool: Pool, lengths: Lengths | None, *, draft_tokens: int
-) -> Limits:
-    """Return the limits with the batch size that the KV pool can feed: a power of two, as upstream's sweeps use."""
-    if target.max_batch_size == "auto":
-        limits = _fed(limits, target, pool, lengths, draft_tokens=draft_tokens)
-    if target.max_num_tokens == "auto" and limits.num_tokens > limits.most_num_tokens:
-        why = "max_seq_len x max_batch_size, to which trtllm-build would cut it"
-        return replace(limits, num_tokens=limits.most_num_tokens, num_tokens_why=why)
-    return limits
+def _cut(limits: Limits, target: TensorrtLlmTarget) -> Limits:
+    if target.max_num_tokens != "auto" or limits.num_tokens <= limits.most_num_tokens:
+        return limits
+    why = "max_seq_len x max_batch_size, to which trtllm-build would cut it"
+    return replace(limits, num_tokens=limits.most_num_tokens, num_tokens_why=why)
 
 
-def _fed(
-    limits: Limits, target: TensorrtLlmTarget, pool: Pool, lengths: Lengths | None, *, draft_tokens: int
-) -> Limits:
+def fed(limits: Limits, target: TensorrtLlmTarget, pool: Pool, lengths: Lengths | None) -> Limits | None:
+    """Return a candidate with the reason for its batch; None where the KV cache beside it does not feed as many.
+
+    It must hold a sequence of full length too. One request is always taken: `memory_checks.fits` says where not even
+    that one has its KV cache.
+    """
+    if target.max_batch_size != "auto":
+        return limits
     typical, words = limits.seq_len, "sequences of full length"
     if lengths is not None:
         typical = min(lengths.sequence_tokens("p50", target.answer_tokens_max), limits.seq_len)
         words = f"sequences of the log's median length ({typical:,} tokens)"
     fits = pool.sequences(typical)
-    ceiling = max(min(fits, BATCH_SIZE_MAX, limits.num_tokens // (draft_tokens + 1)), 1)
-    size = 1 << ceiling.bit_length() - 1
-    why = f"the KV cache holds {fits:,} {words}"
+    if limits.batch_size > 1 and (limits.batch_size > fits or pool.tokens < limits.seq_len):
+        return None
+    why = f"beside the buffers for {limits.batch_size}, the KV cache holds {fits:,} {words}"
     if fits > BATCH_SIZE_MAX:
         why += f"; more than {BATCH_SIZE_MAX} in one step were slower in NVIDIA's own sweep"
-    return replace(limits, batch_size=size, batch_size_why=why)
+    return replace(limits, batch_size_why=why)
 
 
 def _seq_len(target: TensorrtLlmTarget, shape: DecoderShape, lengths: Lengths | None) -> tuple[int, str]:

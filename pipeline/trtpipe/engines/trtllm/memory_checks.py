@@ -82,7 +82,7 @@ def fits(
 
     ``wider``: settings with more GPUs under which a sequence of full length fits.
     """
-    more = wider or "no larger TP size of one node fits"
+    more = wider or "no larger TP size that is legal on one node fits"
     more += "; or a larger GPU, or a smaller max_num_tokens"
     if free_bytes <= 0:
         yield Finding(
@@ -172,7 +172,7 @@ def window(shape: DecoderShape, limits: Limits) -> Iterator[Finding]:
             "warning",
             f"the model looks back {shape.window:,} tokens only, which no checkpoint says",
             "config.json sliding_window",
-            why="the window is a setting of the runtime (max_attention_window_size), all tokens by default",
+            why="the window is a setting of the runtime (max_attention_window_size), at all tokens in a release",
             cost=f"sequences beyond {shape.window:,} tokens are computed otherwise than the model was trained",
-            fix=f"serve with max_attention_window_size {shape.window}, or max_seq_len: {shape.window}",
+            fix=f"max_seq_len: {shape.window}",
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trtpipe.engines.trtllm import capability, format_checks, limits, memory, memory_checks, sharing_checks
 from trtpipe.engines.trtllm.capability import KV_DTYPES, QUANT_ALGO
 from trtpipe.engines.trtllm.division import Division, legal_sizes
+from trtpipe.engines.trtllm.families import family_of, is_exported
 from trtpipe.engines.trtllm.gpus import Gpu, gpu_of
 from trtpipe.engines.trtllm.shape import DecoderShape
 
@@ -111,7 +112,7 @@ def make(
     gpu, shape = gpu_of(target.gpu, gpu_where), DecoderShape.of(config, where)
     division = Division(
         shape, target.weights, target.group_size, target.tensor_parallel, target.pipeline_parallel,
-        target.pad_intermediate,
+        target.pad_intermediate, is_exported(shape.model_type, target),
     )  # fmt: skip
     rows = format_checks.kv_rows(target, gpu)
     findings = [
@@ -122,7 +123,7 @@ def make(
         *sharing_checks.head_width(division),
     ]
     shared = list(sharing_checks.sharing(division))
-    findings += shared
+    findings += [*shared, *sharing_checks.node(division)]
     bare = Plan(target, gpu, division, lengths, rows, tuple(findings))
     if any(finding.kind == "refused" for finding in shared):
         findings += _about_the_engine(bare, {}, None)
@@ -134,10 +135,8 @@ def _with_memory(plan: Plan) -> Plan:
     target, division, lengths = plan.target, plan.division, plan.lengths
     row = plan.rows[target.kv_dtype]
     chunked = target.chunked_context and row is not None and row.chunked_context
-    chosen = limits.before_memory(target, division.shape, lengths, chunked_context=chunked)
-    held = memory.of(division, target, plan.gpu, chosen)
+    chosen, held = _chosen(plan, chunked_context=chunked)
     pool = held.pools[target.kv_dtype]
-    chosen = limits.with_batch_size(chosen, target, pool, lengths, draft_tokens=target.draft_tokens_max)
     findings = [
         *plan.findings,
         *_about_the_engine(plan, {kv: one.tokens for kv, one in held.pools.items()}, chosen),
@@ -158,10 +157,24 @@ def _with_memory(plan: Plan) -> Plan:
     return Plan(target, plan.gpu, division, lengths, plan.rows, _in_order(findings), held, chosen)
 
 
+def _chosen(plan: Plan, *, chunked_context: bool) -> tuple[Limits, Memory]:
+    """Return the limits with the largest batch that the KV cache beside them feeds, and the memory under them."""
+    target, division, lengths = plan.target, plan.division, plan.lengths
+    for candidate in limits.candidates(target, division.shape, lengths, chunked_context=chunked_context):
+        held = memory.of(division, target, plan.gpu, candidate)
+        fed = limits.fed(candidate, target, held.pools[target.kv_dtype], lengths)
+        if fed is not None:
+            return fed, held
+    raise AssertionError("one request is always taken")
+
+
 def _wider(plan: Plan, chosen: Limits) -> str | None:
     """Return the settings of the smallest larger TP size under which the KV cache holds a sequence of full length."""
     target, shape = plan.target, plan.division.shape
-    sizes = legal_sizes(shape, target.weights, pad=True).get(target.group_size, [])
+    family = family_of(shape.model_type)
+    if family is None or not family.tensor_parallel:
+        return None
+    sizes = legal_sizes(shape, target.weights, pad=plan.division.exported).get(target.group_size, [])
     for size in (size for size in sizes if size > target.tensor_parallel):
         division = replace(plan.division, tensor_parallel=size)
         pad = "" if division.is_legal else ", pad_intermediate: true"

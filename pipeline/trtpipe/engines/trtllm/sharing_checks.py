@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from trtpipe.core.sharing import padded
 from trtpipe.engines.trtllm.capability import GROUPWISE, HEAD_WIDTHS
-from trtpipe.engines.trtllm.division import Division, legal_text
+from trtpipe.engines.trtllm.division import GPUS_PER_NODE, Division, legal_text
 from trtpipe.engines.trtllm.findings import Finding
 
 LAYERS = "tensorrt_llm/quantization/layers.py"
+# What `trtpipe export` writes; families.py has the models.
+EXPORTED = "weights: w4a16_awq with kv_dtype: model or fp8_e4m3, of Llama or Qwen2"
 # which linears a width belongs to, by the words of division.grouped_widths
 HELD_BY = {
     "intermediate size": "mlp.fc, mlp.gate, mlp.proj",
@@ -42,7 +44,7 @@ def head_width(division: Division) -> Iterator[Finding]:
 
 def _head_findings(division: Division) -> Iterator[Finding]:
     shape, size = division.shape, division.tensor_parallel
-    legal = f"legal: {legal_text(shape, division.weights, pad=division.pad)}"
+    legal = f"legal: {legal_text(shape, division.weights, pad=division.widens)}"
     if over := division.heads_left_over:
         yield Finding(
             "refused",
@@ -65,7 +67,7 @@ def _head_findings(division: Division) -> Iterator[Finding]:
 
 def _group_findings(division: Division) -> Iterator[Finding]:
     shape, group, size = division.shape, division.group_size, division.tensor_parallel
-    legal = f"legal: {legal_text(shape, division.weights, pad=division.pad)}"
+    legal = f"legal: {legal_text(shape, division.weights, pad=division.widens)}"
     if division.weights == "w4a8_awq" and group != 128:
         yield Finding(
             "refused", f"W4A8_AWQ has no kernel for group size {group}", "group_size", fix="group_size: 128",
@@ -83,20 +85,43 @@ def _group_findings(division: Division) -> Iterator[Finding]:
         return
     for name, width in division.unfit_widths().items():
         fix = legal
-        if name == "intermediate size":
+        if name == "intermediate size" and division.exported:
             target = padded(width, division.step)
             fix += f"; or pad_intermediate: true: widened with zeros to {target}, {target / width - 1:.1%} more MLP"
+        elif name == "intermediate size" and division.weights in GROUPWISE:
+            fix += f"; or {EXPORTED}, which pad_intermediate: true widens with zeros"
         words = f"group size {group} x TP {size}" if division.weights in GROUPWISE else f"TP {size}"
         groups = f", {width / size / group:g} groups" if division.weights in GROUPWISE else ""
+        why = "each rank holds as much as every other"
+        if division.weights in GROUPWISE:
+            why = (
+                "a rank must hold whole groups; the engine would pad the layer, and has no code for that with this "
+                "layout"
+            )
+        if division.pad and not division.exported:
+            why += "; pad_intermediate has no effect: upstream's scripts make this checkpoint, and widen nothing"
         yield Finding(
             "refused",
             f"the {name} {width} is no multiple of {division.step} ({words}): {width / size:g} a rank{groups}",
             HELD_BY[name],
-            why="a rank must hold whole groups; the engine would pad the layer, and has no code for that with this "
-            "layout" if division.weights in GROUPWISE else "each rank holds as much as every other",
+            why=why,
             fix=fix,
             source=LAYERS,
         )  # fmt: skip
+
+
+def node(division: Division) -> Iterator[Finding]:
+    """Yield the refusal of more ranks than one node has GPUs."""
+    size, stages = division.tensor_parallel, division.pipeline_parallel
+    if size * stages > GPUS_PER_NODE:
+        yield Finding(
+            "refused",
+            f"TP {size} x PP {stages} are {size * stages} GPUs, and one node has {GPUS_PER_NODE}",
+            "pipeline_parallel, tensor_parallel" if stages > 1 else "tensor_parallel",
+            why="one host starts all ranks: launching over several nodes is not supported, neither by the release's "
+            "launcher nor by its compose, Kubernetes and systemd files",
+            fix=f"TP x PP of {GPUS_PER_NODE} at most; a larger GPU, or fewer bits",
+        )
 
 
 def _stage_findings(division: Division) -> Iterator[Finding]:

@@ -63,12 +63,20 @@ def test_only_llamas_converter_has_an_fp8_kv_cache() -> None:
         ({"weights": "fp8", "kv_dtype": "fp8_e4m3", "gpu": "h200"}, "--dtype bfloat16 --qformat fp8"),
         ({"weights": "w4a8_awq", "gpu": "h200"}, "--dtype bfloat16 --qformat w4a8_awq"),
         ({"weights": "model"}, "--dtype bfloat16 --qformat full_prec"),
+        (
+            {"weights": "model", "kv_dtype": "fp8_e4m3", "kv_reuse": False, "chunked_context": False},
+            "--dtype bfloat16 --qformat full_prec",
+        ),
         ({"kv_dtype": "int8", "kv_reuse": False, "chunked_context": False}, "--dtype bfloat16 --qformat int4_awq"),
     ],
 )
 def test_the_quantizers_lines_have_the_exact_flags(changes: dict[str, Any], flags: str) -> None:
-    line = " ".join(scripts.quantize(target("a100x1", **changes), IN, OUT))
-    start = f"python3 examples/quantization/quantize.py --model_dir in {flags} --output_dir out --tp_size 1 --pp_size 1"
+    line = " ".join(scripts.quantize(target("a100x1", **changes), IN, OUT, Path("texts")))
+    texts = "" if changes == {"weights": "model"} else " --calib_dataset texts"  # 16 bit has nothing to calibrate
+    start = (
+        f"python3 examples/quantization/quantize.py --model_dir in{texts} {flags} --output_dir out --tp_size 1 "
+        "--pp_size 1"
+    )
     kv = {"fp8_e4m3": " --kv_cache_dtype fp8", "int8": " --kv_cache_dtype int8"}.get(str(changes.get("kv_dtype")), "")
     block = " --awq_block_size 128" if "awq" in flags else ""
     assert line == f"{start}{block}{kv}"

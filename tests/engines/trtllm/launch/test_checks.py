@@ -33,6 +33,7 @@ class Here:
         for name in ("mpirun", "tritonserver"):
             (self.programs / name).write_text("#!/bin/sh\n")
             (self.programs / name).chmod(0o755)
+        (folder / "backends/tensorrtllm").mkdir(parents=True)
         nvidia_smi.write(self.programs)
         (self.programs / "cat").symlink_to(str(shutil.which("cat")))
         monkeypatch.setenv("PATH", str(self.programs))
@@ -53,6 +54,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
 
 def said(outcome: Outcome) -> list[str]:
     return [fault.what for fault in outcome.refusals]
+
+
+def test_a_triton_without_the_engines_backend_is_refused(here: Here) -> None:
+    (here.programs.parent / "backends/tensorrtllm").rename(here.programs.parent / "backends/python")
+    assert said(here.check()) == ["the engine is for Triton's backend tensorrtllm, and this Triton has python"]
 
 
 def test_a_fit_machine_passes_without_a_word(here: Here) -> None:
@@ -165,8 +171,13 @@ def test_an_engine_that_does_not_fit_is_refused(here: Here) -> None:
 
 
 def test_an_old_driver_is_refused(here: Here) -> None:
+    nvidia_smi.write(here.programs, driver="550.163.01")
+    assert said(here.check())[0].startswith("the driver is 550.163.01, and the engine's CUDA needs 580 or newer, or br")
     nvidia_smi.write(here.programs, driver="535.183.01")
-    assert said(here.check()) == ["the driver is 535.183.01, and the engine's CUDA needs 580 or newer"]
+    assert said(here.check()) == []
+    assert [warning.what.partition(":")[0] for warning in here.check().warnings] == [
+        "driver 535.183.01 is older than 580"
+    ]
 
 
 def test_everything_is_told_at_once_also_without_a_driver(here: Here) -> None:

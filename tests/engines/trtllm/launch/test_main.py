@@ -34,6 +34,7 @@ class Site:
         self.release = launches.release(folder / "release", tp=RANKS)
         self.programs = folder / "bin"
         self.programs.mkdir()
+        (folder / "backends/tensorrtllm").mkdir(parents=True)
         (self.programs / "mpirun").symlink_to(Path(sys.executable).with_name("mpirun"))
         nvidia_smi.write(self.programs, count=RANKS)
         self.triton = triton_ranks.install(self.programs)
@@ -140,10 +141,10 @@ def test_a_manual_mpirun_of_it_is_refused(site: Site) -> None:
 
 
 def test_all_problems_are_told_at_once_and_nothing_is_started(site: Site) -> None:
-    nvidia_smi.write(site.programs, name="NVIDIA A10", capability="8.6", memory_mib=23028, driver="535.1", count=2)
+    nvidia_smi.write(site.programs, name="NVIDIA A10", capability="8.6", memory_mib=23028, driver="525.1", count=2)
     said = site.run(code=4)
     for part in (
-        "the driver is 535.1, and the engine's CUDA needs 580 or newer",
+        "the driver is 525.1, and the engine's CUDA needs 580 or newer, or branch 535 or 570 on a data-centre GPU",
         "the engine has 3 ranks, one a GPU, and there are 2 GPUs",
         f"built for SM 80 ({launches.A100}), running on SM 86 (NVIDIA A10)",
     ):

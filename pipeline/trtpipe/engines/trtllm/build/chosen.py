@@ -59,7 +59,7 @@ OMITTED = {
     "visualize_network": "for debugging",
     "dry_run": "for debugging",
     "monitor_memory": "a bare flag, off",
-    "gather_context_logits": "a bare flag, off: it would take KV reuse away",
+    "gather_context_logits": "a bare flag, off: it would take KV reuse away, and the drift check does without",
     "gather_generation_logits": "deprecated; an option at run time",
     "gather_all_token_logits": "a bare flag, off",
     "lora_dir": "only with lora_plugin",

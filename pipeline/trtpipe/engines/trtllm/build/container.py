@@ -14,9 +14,17 @@ from trtpipe.errors import EnvironmentUnfit
 
 ENGINES = ("docker", "podman")
 INSPECT_LIMIT_S = 60
+# podman under SELinux gives neither the GPUs nor the user's folders to a confined container.
+GPUS = {
+    "docker": ("--gpus", "all"),
+    "podman": ("--device", "nvidia.com/gpu=all", "--security-opt", "label=disable"),
+}
 # As NVIDIA's documentation runs its images: CUDA needs more locked memory and stack, ranks share memory.
-GPUS = {"docker": ("--gpus", "all"), "podman": ("--device", "nvidia.com/gpu=all")}
 LIMITS = ("--ipc", "host", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864")
+# Nobody but root raises a limit: podman would end with "setrlimit: Operation not permitted" (its issue 19319).
+LIMITS_OF_A_USER = ("--ipc", "host", "--ulimit", "host")
+# The user has no entry in the image's /etc/passwd: Python's getpass, which torch asks, takes USER first.
+NAME = ("--env", "HOME=/tmp", "--env", "USER=trtpipe")
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,18 @@ class Image:
     def is_pinned(self) -> bool:
         return "@sha256:" in self.name
 
+    @property
+    def reference(self) -> str:
+        """What names these bytes: a tag can mean others from one command to the next."""
+        return self.name if self.is_pinned or self.digest is None else f"{repository_of(self.name)}@{self.digest}"
+
+
+def repository_of(name: str) -> str:
+    """Return an image's name without tag and digest."""
+    bare = name.partition("@")[0]
+    path, colon, tag = bare.rpartition(":")
+    return path if colon and "/" not in tag else bare
+
 
 def engine() -> str | None:
     return next((name for name in ENGINES if shutil.which(name)), None)
@@ -37,34 +57,55 @@ def engine() -> str | None:
 
 def inspect(engine: str, name: str) -> Image:
     """Return the image on this machine. Raises EnvironmentUnfit where it is not: nothing is fetched here."""
-    command = [engine, "image", "inspect", "--format", "{{range .RepoDigests}}{{println .}}{{end}}", name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSPECT_LIMIT_S)
-    if done.returncode:
+    found = find(engine, name)
+    if found is None:
         raise EnvironmentUnfit(
             f"the image {name} is not on this machine", where=engine, fix=f"{engine} pull {name}; then the same command"
         )
-    digests = [line.partition("@")[2] for line in done.stdout.splitlines() if "@" in line]
-    return Image(name, digests[0] if digests else None)
+    return found
+
+
+def find(engine: str, name: str) -> Image | None:
+    """Return the image, None where it is not on this machine."""
+    command = [engine, "image", "inspect", "--format", "{{range .RepoDigests}}{{println .}}{{end}}", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSPECT_LIMIT_S)
+    if done.returncode:
+        return None
+    digests = dict(line.split("@", 1) for line in done.stdout.splitlines() if "@" in line)  # of each repository
+    return Image(name, digests.get(repository_of(name), next(iter(digests.values()), None)))
 
 
 def plain(engine: str, image: Image) -> list[str]:
-    return [engine, "run", "--rm", *GPUS[engine], *LIMITS, image.name]
+    return [engine, "run", "--rm", *_options(engine), image.reference]
+
+
+def _options(engine: str) -> list[str]:
+    return [*GPUS[engine], *(LIMITS_OF_A_USER if _is_rootless(engine) else LIMITS)]
+
+
+def _is_rootless(engine: str) -> bool:
+    return engine == "podman" and os.getuid() != 0
 
 
 def wrapped(
     engine: str, name: str, command: Sequence[str], *, read: Sequence[Path], written: Sequence[Path], label: str
 ) -> list[str]:
-    """Return the command inside the image: the folders lie at the same paths, files belong to the user."""
+    """Return the command inside the image: the folders lie at the same paths, files belong to the user.
+
+    A user's podman has numbers of users of its own: without ``keep-id`` the user's number is another there, who may not
+    write into the user's folders.
+    """
     mounts = [f"{path}:{path}:ro" for path in read] + [f"{path}:{path}" for path in written]
     user = f"{os.getuid()}:{os.getgid()}"
     return [
-        engine, "run", "--rm", "--init", "--name", label, *GPUS[engine], *LIMITS, "--user", user, "--env", "HOME=/tmp",
+        engine, "run", "--rm", "--init", "--name", label, *_options(engine),
+        *(("--userns", "keep-id") if _is_rootless(engine) else ()), "--user", user, *NAME,
         *(word for mount in mounts for word in ("--volume", mount)), "--workdir", str(written[0]), name, *command,
     ]  # fmt: skip
 
 
 def by_hand(engine: str, name: str) -> str:
-    words = [engine, "run", "--rm", *GPUS[engine], *LIMITS, "--volume", "$PWD:$PWD", "--workdir", "$PWD", name]
+    words = [engine, "run", "--rm", *_options(engine), "--volume", "$PWD:$PWD", "--workdir", "$PWD", name]
     return " ".join(words)
 
 

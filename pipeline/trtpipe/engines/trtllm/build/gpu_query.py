@@ -7,9 +7,11 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trtpipe.engines.trtllm.build.releases import compatible_words, fit_of_driver, needed_words
 from trtpipe.errors import EnvironmentUnfit
 
 if TYPE_CHECKING:
+    from trtpipe.engines.trtllm.build.releases import Release
     from trtpipe.engines.trtllm.gpus import Gpu
 
 FIELDS = ("index", "uuid", "name", "compute_cap", "memory.total", "driver_version", "memory.free")
@@ -61,8 +63,11 @@ def _device(line: str) -> Device:
     return Device(int(index), uuid, name, int(major) * 10 + int(minor), int(memory), driver, int(free))
 
 
-def require(found: list[Device], wanted: Gpu, driver_floor: int) -> None:
-    """Raise EnvironmentUnfit unless all GPUs are of the wanted type: an engine runs on the type that built it only."""
+def require(found: list[Device], wanted: Gpu, release: Release) -> str | None:
+    """Raise EnvironmentUnfit unless all GPUs are of the wanted type: an engine runs on the type that built it only.
+
+    The driver must run the release's CUDA; returned is under which condition it does, None where there is none.
+    """
     others = sorted({f"{one.name} (SM {one.sm}, {one.memory_mib} MiB)" for one in found if not _is(one, wanted)})
     if not found or others:
         raise EnvironmentUnfit(
@@ -72,13 +77,16 @@ def require(found: list[Device], wanted: Gpu, driver_floor: int) -> None:
             fix="build on the GPUs that will serve, or write their type as `gpu` in the target; CUDA_VISIBLE_DEVICES "
             "does not hide a GPU from this check",
         )
-    old = sorted({one.driver for one in found if int(one.driver.split(".")[0]) < driver_floor})
-    if old:
+    driver, floor = found[0].driver, release.driver_floor  # one for all GPUs
+    fit = fit_of_driver(driver, [one.name for one in found], floor=floor, older=release.older_drivers)
+    if fit == "old":
+        needed = needed_words(floor, release.older_drivers)
         raise EnvironmentUnfit(
-            f"driver {old[0]} is older than {driver_floor}, which this release's CUDA needs",
+            f"driver {driver} is too old: this release's CUDA needs {needed}",
             where="nvidia-smi",
-            fix=f"install driver {driver_floor} or newer",
+            fix=f"install driver {needed}",
         )
+    return compatible_words(driver, floor) if fit == "compatible" else None
 
 
 def _is(device: Device, gpu: Gpu) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trtpipe.engines.trtllm.build import container
-from trtpipe.engines.trtllm.build.releases import WHY_NONE, Release, is_past_engines
+from trtpipe.engines.trtllm.build.releases import TRITON_PACKAGES, WHY_NONE, Release, is_past_engines
 from trtpipe.errors import EnvironmentUnfit
 
 PROGRAM = "trtllm-build"
@@ -19,14 +19,12 @@ IN_TRITONS_IMAGE = "/opt/venv-tritonserver/bin/trtllm-build"
 # pip writes an interpreter whose path is too long for the first line so
 LONG_PATH = re.compile(r"""'''exec' "?([^"\s]+)"? """)
 PROBE_LIMIT_S = 600  # the first import of TensorRT-LLM on a cold disk takes minutes
-VERSIONS = """
-import importlib.metadata, json
-answer = {"tensorrt_llm": None, "tensorrt": None, "fault": None}
+VERSIONS = f"""
+import glob, importlib.metadata, json, sys
+answer = {{"tensorrt_llm": None, "tensorrt": None, "fault": None}}
 for name in ("tensorrt_llm", "tensorrt"):
-    try:
-        answer[name] = importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        pass
+    found = importlib.metadata.distributions(name=name, path=[*sys.path, *glob.glob({TRITON_PACKAGES!r})])
+    answer[name] = next((one.version for one in found), None)
 """
 IMPORT = """
 try:
@@ -79,15 +77,34 @@ def require_present(release: Release, image: str) -> None:
         _require(_ask(site, VERSIONS), release, site.name)
 
 
-def versions_here(image: str) -> tuple[str, str | None]:
-    """Return the versions of TensorRT-LLM and TensorRT on this machine, whatever they are. Raises EnvironmentUnfit."""
+@dataclass(frozen=True)
+class Versions:
+    """What serves on a machine. ``image``: where it is in one, and not on the host."""
+
+    tensorrt_llm: str
+    tensorrt: str | None
+    image: container.Image | None
+
+
+def versions_of_server(image: str) -> Versions | None:
+    """Return the versions on the host, else in the ``image`` that serves; None where that is not on this machine.
+
+    Raises EnvironmentUnfit where there is neither TensorRT-LLM nor anything to run an image with.
+    """
+    engine = container.engine()
+    if _program() is None and engine is not None and container.find(engine, image) is None:
+        return None
     site = _site(image)
     answer = _ask(site, VERSIONS)
-    return answer["tensorrt_llm"] or "none", answer["tensorrt"]
+    return Versions(answer["tensorrt_llm"] or "none", answer["tensorrt"], site.image)
+
+
+def _program() -> str | None:
+    return shutil.which(PROGRAM) or shutil.which(IN_TRITONS_IMAGE)
 
 
 def _site(image: str) -> _Site:
-    program = shutil.which(PROGRAM) or shutil.which(IN_TRITONS_IMAGE)
+    program = _program()
     if program is not None:
         return _Site(program, (interpreter_of(Path(program)),), program)
     engine = container.engine()

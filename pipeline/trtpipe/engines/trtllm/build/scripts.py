@@ -66,14 +66,25 @@ def convert(
     return scripts()[CONVERTERS[model_type]].command(values)
 
 
-def quantize(target: TensorrtLlmTarget, model: Path, output: Path) -> list[str]:
-    """Return the line that quantizes an unquantized model with ModelOpt."""
+def calibrates(target: TensorrtLlmTarget) -> bool:
+    """True where quantize.py runs the model on texts: for a format with scales of activations, or of the KV cache."""
+    return target.weights != "model" or target.kv_dtype in KV_FORMATS
+
+
+def quantize(target: TensorrtLlmTarget, model: Path, output: Path, texts: Path) -> list[str]:
+    """Return the line that quantizes an unquantized model with ModelOpt.
+
+    ``texts``: a folder with train.jsonl, whose column `text` is calibrated on; by itself the script takes news articles
+    from the network (get_calib_dataloader of tensorrt_llm/quantization/quantize_by_modelopt.py).
+    """
     values: dict[str, Value] = {
         "model_dir": str(model), "output_dir": str(output), "qformat": QFORMATS[target.weights], "dtype": target.dtype,
         "tp_size": target.tensor_parallel, "pp_size": target.pipeline_parallel,
     }  # fmt: skip
     if "awq" in target.weights:
         values["awq_block_size"] = target.group_size
+    if calibrates(target):
+        values["calib_dataset"] = str(texts)
     if target.kv_dtype in KV_FORMATS:
         values["kv_cache_dtype"] = KV_FORMATS[target.kv_dtype]
     return scripts()["quantize"].command(values)

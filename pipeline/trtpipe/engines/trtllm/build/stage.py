@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -48,6 +49,7 @@ class Place:
     """Where and how it is built. ``timing_cache``: kept from build to build; it makes the next one shorter.
 
     ``before``: tries the checkpoint, and raises where it is not worth the hours.
+    ``driver_note``: under which condition the driver is new enough, if there is one.
     """
 
     installation: Installation
@@ -57,6 +59,13 @@ class Place:
     timing_cache: Path
     time_limit_s: float
     before: Callable[[Making], None]
+    driver_note: str | None = None
+
+
+def timing_cache_name(tensorrt_llm: str, tensorrt: str, gpu_name: str) -> str:
+    """Return the file's name: timings hold for one TensorRT on one type of GPU, not for all of its SM."""
+    gpu = "-".join(re.findall(r"[a-z0-9]+", gpu_name.lower()))
+    return f"tensorrt-llm-{tensorrt_llm}-tensorrt-{tensorrt}-{gpu}.cache"
 
 
 def stage(checkpoint: Path, checkpoint_digest: str, asked: Request, place: Place) -> Stage:
@@ -84,6 +93,8 @@ def _make(making: Making, checkpoint: Path, asked: Request, place: Place) -> Non
     for said in asked.foreseen:
         if said["kind"] == "changed":
             making.note(said["what"])
+    if place.driver_note is not None:
+        making.note(place.driver_note)
     place.before(making)
     making.note(place.workers_why)
     reader = BuildLog(ranks, making.reporter)
@@ -117,7 +128,9 @@ def _run(making: Making, checkpoint: Path, asked: Request, place: Place, reader:
     engine, image, label = place.installation.engine, place.installation.image, f"trtpipe-{run.name}"
     if engine is not None and image is not None:
         making.note(_image_words(image))
-        line = container.wrapped(engine, image.name, line, read=[checkpoint], written=[making.folder, run], label=label)
+        line = container.wrapped(
+            engine, image.reference, line, read=[checkpoint], written=[making.folder, run], label=label
+        )
     reproduction.of_tool(run, line, making.folder)
     try:
         return run_tool(
@@ -131,8 +144,12 @@ def _run(making: Making, checkpoint: Path, asked: Request, place: Place, reader:
 def _image_words(image: container.Image) -> str:
     if image.is_pinned:
         return f"built in {image.name}"
-    pin = f"write {image.name.split(':')[0]}@{image.digest} to pin it" if image.digest else "it has no digest"
-    return f"built in {image.name}, named by a tag, which can come to mean other bytes: {pin} (container_image)"
+    if image.digest is None:
+        return f"built in {image.name}, a name that can come to mean other bytes: it has no digest to name instead"
+    return (
+        f"built in {image.reference}: {image.name}, which the target names, can come to mean other bytes; write that "
+        "as container_image to pin it"
+    )
 
 
 def _require_ranks(making: Making, ranks: int, ending: str | None, workers: int) -> None:

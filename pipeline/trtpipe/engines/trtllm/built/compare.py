@@ -12,6 +12,8 @@ from trtpipe.engines.trtllm.findings import Finding
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from trtpipe.engines.trtllm.built.kv_cost import KvCost
+
 BUILDER = "tensorrt_llm/builder.py"
 LACKS_MEMORY = "activation memory and KV tokens differ from the plan's"
 # What a user loses where the engine has another value than was asked for.
@@ -55,15 +57,17 @@ class Difference:
     asked: Any
     got: Any
 
-    def finding(self, where: str, *, accepted: bool) -> Finding:
+    def finding(self, where: str, kv: KvCost | None, *, accepted: bool) -> Finding:
+        """``kv``: counts what it does to the KV cache; None where the engine's shape is not known."""
         name = self.argument.name
+        costs = [COSTS.get(name, OTHER_COST), kv.of(name, self.got) if kv else None]
         found = "is not recorded" if self.got is MISSING else f"is {_said(self.got)}"
         return Finding(
             "changed" if accepted else "refused",
             f"{name} {found} in the engine, and {_said(self.asked)} was asked for{' (accepted)' if accepted else ''}",
             f"{where} {self.argument.recorded}",
             why="trtllm-build changes what it does not support, with no more than a line in its log",
-            cost=COSTS.get(name, OTHER_COST),
+            cost="; ".join(cost for cost in costs if cost),
             fix=None if accepted else f"ask for {_said(self.got)} in the target, or accepted_changes: [{name}]",
             source=BUILDER,
         )
@@ -91,8 +95,10 @@ def between(asked: Mapping[str, Value], got: Mapping[str, Value]) -> Iterator[Di
             yield Difference(grammar()[name], value, got[name])
 
 
-def findings(found: Iterator[Difference], accepted: Collection[str], where: str) -> list[Finding]:
-    return [one.finding(where, accepted=one.argument.name in accepted) for one in found]
+def findings(
+    found: Iterator[Difference], accepted: Collection[str], where: str, kv: KvCost | None
+) -> list[Finding]:  # fmt: skip
+    return [one.finding(where, kv, accepted=one.argument.name in accepted) for one in found]
 
 
 def unknown_names(accepted: Collection[str]) -> list[str]:

@@ -9,6 +9,7 @@ from trtpipe.core import artifacts
 from trtpipe.engines.trtllm.build.checkpoint import format_rows
 from trtpipe.engines.trtllm.build.releases import WHY_NONE, is_past_engines
 from trtpipe.engines.trtllm.built import compare, folder, lock, request
+from trtpipe.engines.trtllm.built.kv_cost import KvCost
 from trtpipe.engines.trtllm.findings import Finding
 from trtpipe.engines.trtllm.gpus import gpu_of
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from trtpipe.engines.trtllm.built.request import Request
 
 TARGET_KEYS = ("kv_block_tokens", "max_seq_len", "max_num_tokens", "max_batch_size", "draft_tokens_max")
+KV_ALGO_KEY = "quantization.kv_cache_quant_algo"
 TABLES_OF = "TensorRT-LLM 1.2.1"
 ARGUMENT_OF_KEY = {"kv_block_tokens": "tokens_per_block", "draft_tokens_max": "max_draft_len"}
 
@@ -83,7 +85,8 @@ def inspect(path: Path, target: TensorrtLlmTarget | None = None) -> Inspection:
         ))  # fmt: skip
     if asked is not None:
         accepted = (target or asked.target).accepted_changes
-        found += compare.findings(compare.differences(asked.arguments, engine.config), accepted, where)
+        kv = KvCost.of_engine(engine, asked.target, asked.arguments)
+        found += compare.findings(compare.differences(asked.arguments, engine.config), accepted, where, kv)
     if target is not None:
         found += _target(engine, target, asked, where)
         found += _sm(locked, target, path)
@@ -126,16 +129,19 @@ def _layout(engine: EngineFolder, where: str) -> Iterator[Finding]:
 
 
 def _target(engine: EngineFolder, target: TensorrtLlmTarget, asked: Request | None, where: str) -> Iterator[Finding]:
+    arguments = dict(_of_target(target))
+    kv = KvCost.of_engine(engine, target, arguments)
     for key, got, wanted in format_rows(engine.pretrained, target):
         if got != wanted:
             yield Finding(
                 "refused", f"{key} is {got} in the engine, and the target says {wanted}",
-                f"{where} pretrained_config.{key}", fix="build an engine of this target",
+                f"{where} pretrained_config.{key}",
+                cost=kv.of_kv_dtype(got) if kv and key == KV_ALGO_KEY else None,
+                fix="build an engine of this target",
             )  # fmt: skip
-    arguments = dict(_of_target(target))
     if asked is not None:  # what was asked for has been compared already
         arguments = {name: value for name, value in arguments.items() if asked.arguments.get(name) != value}
-    yield from compare.findings(compare.differences(arguments, engine.config), target.accepted_changes, where)
+    yield from compare.findings(compare.differences(arguments, engine.config), target.accepted_changes, where, kv)
 
 
 def _of_target(target: TensorrtLlmTarget) -> Iterator[tuple[str, str | int]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from trtpipe.engines.trtllm.build.releases import RELEASES
+from trtpipe.engines.trtllm.build.releases import RELEASES, compatible_words, fit_of_driver, needed_words
 from trtpipe.errors import EnvironmentUnfit
 
 if TYPE_CHECKING:
@@ -23,6 +23,12 @@ class Locked(Protocol):
     @property
     def tensorrt(self) -> str: ...
     @property
+    def backend(self) -> str: ...
+    @property
+    def container_image(self) -> str | None: ...
+    @property
+    def container_digest(self) -> str | None: ...
+    @property
     def driver_floor(self) -> int: ...
     @property
     def gpu_name(self) -> str: ...
@@ -32,19 +38,28 @@ class Locked(Protocol):
 
 @dataclass(frozen=True)
 class Host:
-    """What an engine would run on. ``tensorrt_llm``, ``tensorrt``: None where nothing here tells the version."""
+    """What an engine would run on. ``tensorrt_llm``, ``tensorrt``: None where nothing here tells the version.
+
+    ``image``, ``image_digest``: what serves, where it is asked for from outside.
+    """
 
     tensorrt_llm: str | None
     tensorrt: str | None
     driver: str
     gpu_names: list[str]
     sms: list[int]
+    image: str | None = None
+    image_digest: str | None = None
 
     @classmethod
-    def of(cls, found: Sequence[Device], *, tensorrt_llm: str | None, tensorrt: str | None) -> Host:
+    def of(
+        cls, found: Sequence[Device], *, tensorrt_llm: str | None, tensorrt: str | None, image: str | None = None,
+        image_digest: str | None = None,
+    ) -> Host:  # fmt: skip
         return cls(
             tensorrt_llm=tensorrt_llm, tensorrt=tensorrt, driver=found[0].driver if found else "0",
-            gpu_names=[one.name for one in found], sms=[one.sm for one in found],
+            gpu_names=[one.name for one in found], sms=[one.sm for one in found], image=image,
+            image_digest=image_digest,
         )  # fmt: skip
 
 
@@ -63,15 +78,46 @@ def version_faults(lock: Locked, host: Host, *, where: str) -> Iterator[Environm
     ):
         if running is not None and running != built:
             yield EnvironmentUnfit(f"built with {name} {built}, running {name} {running}", where=where, fix=images)
+    if host.image is not None and host.image == lock.container_image:
+        yield from _image_faults(lock, host, where)
+
+
+def _image_faults(lock: Locked, host: Host, where: str) -> Iterator[EnvironmentUnfit]:
+    """Yield what one name has come to mean; another image than the one that built is compared by its versions."""
+    built, here = lock.container_digest, host.image_digest
+    if built is not None and here is not None and built != here:
+        yield EnvironmentUnfit(
+            f"built in {host.image} when that was {built}, and here it is {here}",
+            where=where,
+            fix=f"pull {built} again, or name the bytes that you mean in the target: serving_image: NAME@{here}",
+        )
+
+
+def notes(lock: Locked, host: Host) -> list[str]:
+    """Return under which conditions the engine runs on a host that nothing stands against."""
+    compatible = _fit_of_driver(lock, host) == "compatible"
+    return [compatible_words(host.driver, lock.driver_floor)] if compatible else []
+
+
+def _fit_of_driver(lock: Locked, host: Host) -> str:
+    if not host.sms:
+        return "new"  # that there is no GPU is told as such
+    return fit_of_driver(host.driver, host.gpu_names, floor=lock.driver_floor, older=_older_drivers(lock))
+
+
+def _older_drivers(lock: Locked) -> tuple[int, ...]:
+    release = RELEASES.get(lock.tensorrt_llm)
+    return release.older_drivers if release else ()
 
 
 def gpu_faults(lock: Locked, host: Host, *, ranks: int, where: str) -> Iterator[EnvironmentUnfit]:
     """Yield what is wrong with the GPUs and their driver."""
-    if host.sms and int(host.driver.split(".")[0]) < lock.driver_floor:
+    if _fit_of_driver(lock, host) == "old":
+        needed = needed_words(lock.driver_floor, _older_drivers(lock))
         yield EnvironmentUnfit(
-            f"the driver is {host.driver}, and the engine's CUDA needs {lock.driver_floor} or newer",
+            f"the driver is {host.driver}, and the engine's CUDA needs {needed}",
             where=where,
-            fix="install a newer driver",
+            fix="install such a driver",
         )
     if len(host.sms) < ranks:
         yield EnvironmentUnfit(

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from trtpipe.engines.trtllm.built.lock_rules import Locked
 
 LOCK = "engine.lock.json"  # as built/lock.py writes it, which needs more than the standard library
-LOCKED = ("tensorrt_llm", "tensorrt", "driver_floor", "gpu_name", "sm_by_rank")
+LOCKED = (
+    "tensorrt_llm", "tensorrt", "backend", "container_image", "container_digest", "driver_floor", "gpu_name",
+    "sm_by_rank",
+)  # fmt: skip
 
 
 def main(words: list[str] | None = None) -> int:

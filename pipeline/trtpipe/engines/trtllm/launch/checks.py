@@ -55,10 +55,15 @@ def check(
         *(lock_rules.version_faults(lock, here, where=where) if software else ()),
         *_gpus(lock, here, ranks, machine, where),
         *_memory(engine, machine),
-        *(_programs(machine) if software else ()),
+        *(_programs(machine, lock) if software else ()),
         *ports_of_machine.faults(host, ports.by_purpose()),
     ]
-    warnings = [*_held(ranks, machine), *_shared_memory(ranks, machine), *(_untold(machine) if software else ())]
+    warnings = [
+        *_driver(lock, here),
+        *_held(ranks, machine),
+        *_shared_memory(ranks, machine),
+        *(_untold(machine) if software else ()),
+    ]
     return Outcome(refusals, warnings)
 
 
@@ -89,11 +94,26 @@ def _memory(engine: EngineFolder, machine: Machine) -> Iterator[TrtpipeError]:
             )
 
 
-def _programs(machine: Machine) -> Iterator[TrtpipeError]:
+def _programs(machine: Machine, lock: Locked) -> Iterator[TrtpipeError]:
     for name in machine.missing:
         yield EnvironmentUnfit(
             f"{name} is not here", where="PATH", fix="start it in the image that launch/compose.yaml names"
         )
+    if machine.backends is not None and lock.backend not in machine.backends:
+        yield EnvironmentUnfit(
+            f"the engine is for Triton's backend {lock.backend}, and this Triton has "
+            f"{', '.join(machine.backends) or 'none'}",
+            where="backends",
+            fix="start it in the image that launch/compose.yaml names",
+        )
+
+
+def _driver(lock: Locked, host: Host) -> Iterator[Finding]:
+    for said in lock_rules.notes(lock, host):
+        yield Finding(
+            "warning", said, "nvidia-smi", cost="without that package no rank starts",
+            fix="start it in the image that launch/compose.yaml names, or install a newer driver",
+        )  # fmt: skip
 
 
 def _held(ranks: Ranks, machine: Machine) -> Iterator[Finding]:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from trtpipe.engines.trtllm.launch.checks import SHM_MIB
 from trtpipe.engines.trtllm.launch.line import Ports
 from trtpipe.engines.trtllm.launch.serving import ENVIRONMENT, MOUNT, NAME, POLL_S, STOP_S
 from trtpipe.engines.trtllm.launch.watch import READY
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from trtpipe.engines.trtllm.launch.serving import Serving
 
+FILE = "compose.yaml"
 SERVICE = "tritonserver"
 INSIDE = Ports()
 # The image has a Python, which the launcher needs; a curl it need not have. As `watch.is_ready`, without a proxy.
@@ -45,3 +50,12 @@ def document(serving: Serving) -> dict[str, Any]:
         },
     }
     return {"name": NAME, "services": {SERVICE: service}}
+
+
+def image_of(launch: Path) -> str | None:
+    """Return the image that the files of a release's ``launch`` folder name; None where they do not say."""
+    try:
+        image: str = yaml.safe_load((launch / FILE).read_text("utf-8"))["services"][SERVICE]["image"]
+    except (OSError, yaml.YAMLError, KeyError, TypeError):  # a changed file is the record's matter
+        return None
+    return image

@@ -27,7 +27,7 @@ def text(serving: Serving) -> str:
     pin = "" if serving.pinned else TAG_ONLY
     return f"""# Starting this release
 
-{ranks} on as many {serving.gpu_name}, driver {serving.driver_floor} or newer, in `{serving.image}`.{pin}
+{ranks} on as many {serving.gpu_name}, driver {serving.driver}, in `{serving.image}`.{pin}
 
 | with | how | then |
 |---|---|---|

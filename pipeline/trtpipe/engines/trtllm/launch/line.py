@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import PurePath
 
 MPIRUN = "mpirun"
@@ -38,18 +39,17 @@ def leader(
     *,
     shm_prefix: str,
     program: str = TRITON,
-    host: str | None = None,
+    listening: Sequence[str] = (),
 ) -> list[str]:
     """Return the words of the line.
 
-    ``shm_prefix``: no other server of this machine may have the same. ``host``: the address to listen on; None is
-    upstream's, all of them, for a container that shows its ports by itself.
+    ``shm_prefix``: no other server of this machine may have the same. ``listening``: Triton's options for the
+    addresses; without them it is on all, as upstream's, for a container that shows its ports by itself.
     """
-    addresses = [] if host is None else [f"--{purpose}-address={host}" for purpose in ports.by_purpose()]
     line = [MPIRUN, "--allow-run-as-root", "--tag-output"]
     for rank in range(ranks):
         line += [] if rank == 0 else [":"]
-        line += ["-n", "1", program, *_arguments(rank, repository, ports, shm_prefix), *addresses]
+        line += ["-n", "1", program, *_arguments(rank, repository, ports, shm_prefix), *listening]
     return line
 
 

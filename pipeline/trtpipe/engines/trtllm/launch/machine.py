@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trtpipe.engines.trtllm.build import gpu_query
+from trtpipe.engines.trtllm.build.releases import TRITON_PACKAGES
 from trtpipe.engines.trtllm.launch.line import MPIRUN, TRITON
 from trtpipe.errors import EnvironmentUnfit
 
 MIB = 1 << 20
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where the kernel's shared memory is mounted
 QUERY_LIMIT_S = 60
-# where the images from 26.04 on keep TensorRT-LLM; the python3 on their PATH may be another one
-TRITON_PACKAGES = "/opt/venv-tritonserver/lib/python3*/site-packages"
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Machine:
 
     ``shown``: what CUDA_VISIBLE_DEVICES says, None where it is not set; ``holders``: by a GPU's UUID, a text for each
     process on it; ``shm_free_mib``: of /dev/shm; ``missing``: programs that the line needs; ``tensorrt_llm``,
-    ``tensorrt``: versions, None where no package tells.
+    ``tensorrt``: versions, None where no package tells; ``backends``: of this Triton, None where there is none.
     """
 
     devices: list[gpu_query.Device]
@@ -40,6 +39,7 @@ class Machine:
     missing: list[str]
     tensorrt_llm: str | None
     tensorrt: str | None
+    backends: list[str] | None
 
 
 def look(environment: Mapping[str, str], program: str = TRITON) -> Machine:
@@ -55,6 +55,7 @@ def look(environment: Mapping[str, str], program: str = TRITON) -> Machine:
         missing=[name for name in (MPIRUN, program) if shutil.which(name) is None],
         tensorrt_llm=_version("tensorrt_llm"),
         tensorrt=_version("tensorrt"),
+        backends=_backends(shutil.which(program)),
     )
 
 
@@ -112,6 +113,13 @@ def _holders() -> dict[str, list[str]]:
         if len(row) == 4:
             found.setdefault(row[0], []).append(f"process {row[1]} ({row[2]}) holds {row[3]} MiB")
     return found
+
+
+def _backends(program: str | None) -> list[str] | None:
+    """Return the folders that lie where a Triton looks for its backends: beside its program's."""
+    if program is None:
+        return None
+    return sorted(path.name for path in Path(program).resolve().parents[1].glob("backends/*"))
 
 
 def _version(name: str) -> str | None:

@@ -33,7 +33,7 @@ sys.exit(main())
 # What that imports. None of them needs more than the standard library.
 CARRIED = (
     "__init__.py", "errors.py",
-    *(f"core/{name}.py" for name in ("__init__", "ports", "process", "reproduction")),
+    *(f"core/{name}.py" for name in ("__init__", "hosts", "ports", "process", "reproduction")),
     "engines/__init__.py",
     *(f"engines/trtllm/{name}.py" for name in ("__init__", "findings")),
     *(f"engines/trtllm/build/{name}.py" for name in ("__init__", "gpu_query", "releases")),
@@ -52,7 +52,7 @@ def files(engine: Path, target: TensorrtLlmTarget, lock: Lock, ports: Ports | No
     said = serving.of(engine, target, lock, ports or Ports())
     return {
         "README.md": guide.text(said),
-        "compose.yaml": _yaml(compose.document(said)),
+        compose.FILE: _yaml(compose.document(said)),
         "kubernetes.yaml": _yaml(*kubernetes.documents(said)),
         systemd.UNIT: systemd.text(),
         **code(),

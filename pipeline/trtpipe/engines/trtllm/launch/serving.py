@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtpipe.engines.trtllm.build.releases import RELEASES
+from trtpipe.engines.trtllm.build.releases import RELEASES, needed_words
 from trtpipe.engines.trtllm.built import folder
 from trtpipe.engines.trtllm.launch.line import EXIT_TIMEOUT_S, Ports
 from trtpipe.engines.trtllm.launch.ranks import Ranks
@@ -26,13 +26,13 @@ STOP_S = EXIT_TIMEOUT_S + 40  # to end in order, before a container is killed
 
 @dataclass(frozen=True)
 class Serving:
-    """``batch_size_max``: of the engine; ``pinned``: the image is named by its bytes."""
+    """``driver``: the needed; ``batch_size_max``: of the engine; ``pinned``: the image is named by its bytes."""
 
     ranks: Ranks
     image: str
     ports: Ports
     gpu_name: str
-    driver_floor: int
+    driver: str
     load_time_limit_s: float
     replicas_max: int
     batch_size_max: int
@@ -65,7 +65,7 @@ def of(engine: Path, target: TensorrtLlmTarget, lock: Lock, ports: Ports) -> Ser
         image=image_of(target, lock),
         ports=ports,
         gpu_name=lock.gpu_name,
-        driver_floor=lock.driver_floor,
+        driver=needed_words(lock.driver_floor, RELEASES[lock.tensorrt_llm].older_drivers),
         load_time_limit_s=target.load_time_limit_s,
         replicas_max=target.replicas_max,
         batch_size_max=int(found.config["build_config"]["max_batch_size"]),

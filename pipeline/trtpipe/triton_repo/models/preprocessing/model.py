@@ -10,8 +10,9 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 from chat import ChatError, ChatTokenizer
 from golden_ids import FIX, Golden, GoldenError, Surroundings
-from parameters import BEAMS, RequestError, refuse_beams, refuse_unknown
+from parameters import BEAMS, RequestError, refuse_beams, refuse_unread
 from prompt import encode, guide_bytes, word_lists
+from request_name import in_log
 from token_bytes import TokenBytes
 
 
@@ -19,10 +20,12 @@ class TritonPythonModel:
     """What Triton's Python backend calls."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        given = json.loads(args["model_config"])["parameters"]
-        parameters = {name: value["string_value"] for name, value in given.items()}
+        config = json.loads(args["model_config"])
+        parameters = {name: value["string_value"] for name, value in config["parameters"].items()}
         place, date = Path(args["model_repository"]), parameters["template_date"]
         folder = (place / parameters["tokenizer_dir"]).resolve()
+        # The config tells which of the two kinds of engine is behind it, as it tells the BLS model.
+        self.local = "GUIDE_TYPE" in [tensor["name"] for tensor in config["input"]]
         self.tokenizer = ChatTokenizer.load(folder, date=date)
         self.table = TokenBytes(self.tokenizer.tokenizer)
         if parameters.get("golden_prompts"):
@@ -42,9 +45,11 @@ class TritonPythonModel:
 
     def _respond(self, request: Any) -> Any:
         try:
-            refuse_unknown(json.loads(request.parameters() or "{}"))
+            refuse_unread(request)
             tensors = self._tensors(request)
         except (RequestError, ChatError) as fault:
+            # Not why: the reason may hold what the client has written.
+            pb_utils.Logger.log_info(f"{in_log(request.request_id())} refused")
             error = pb_utils.TritonError(str(fault), pb_utils.TritonError.INVALID_ARG)
             return pb_utils.InferenceResponse(error=error)
         return pb_utils.InferenceResponse(
@@ -69,9 +74,10 @@ class TritonPythonModel:
     def _other_ends(self, request: Any) -> list[int]:
         """Return the model's further ending tokens: TensorRT-LLM takes one, and the others as stop words only.
 
-        None where the client says what ends the answer.
+        None where the client says what ends the answer, and none for the local engine: it knows them itself, and finds
+        stop words in the text, where a token's name may also be spelled out.
         """
-        if pb_utils.get_input_tensor_by_name(request, "END_ID") is not None:
+        if self.local or pb_utils.get_input_tensor_by_name(request, "END_ID") is not None:
             return []
         return sorted(self.tokenizer.eos_ids - {self.tokenizer.end_id})
 

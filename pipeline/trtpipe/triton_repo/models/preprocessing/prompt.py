@@ -50,11 +50,14 @@ def _messages(text: str) -> list[dict[str, Any]] | None:
 def word_lists(words: Sequence[str], table: TokenBytes, tokens: Sequence[int] = ()) -> list[list[int]]:
     """Return TensorRT-LLM's two rows: the ids of all words, then where each word ends, filled up with -1.
 
-    ``tokens``: ids that are words of their own.
+    A word with a character that no tokens spell is left out: no answer has it. ``tokens``: ids that are words of their
+    own.
     """
     ids: list[int] = []
     ends: list[int] = []
-    for spelled in (*(table.spell(word) for word in words if word), *([token] for token in tokens)):
+    spellings = [(word, table.spell(word)) for word in words if word]
+    whole = [spelling for word, spelling in spellings if table.written_text(spelling) == word]
+    for spelled in (*whole, *([token] for token in tokens)):
         ids += spelled
         ends.append(len(ids))
     return [ids, ends + [-1] * (len(ids) - len(ends))]

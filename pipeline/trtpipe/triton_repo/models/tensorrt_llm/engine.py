@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import sys
 import threading
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,9 @@ from engine_metrics import EngineMetrics
 from facts import Facts
 from generation import Generation, Limits
 from pace import Pace
+from parameters import RequestError
 from reply import Reply
+from request_name import in_log
 from token_bytes import TokenBytes
 from vllm import AsyncEngineArgs, SamplingParams
 from vllm.config import StructuredOutputsConfig
@@ -43,9 +46,15 @@ GUIDED_BY = "xgrammar"
 class Engine:
     """Serves generations until it is shut down or vLLM dies; then every request gets an error."""
 
-    def __init__(self, folder: Path, arguments: dict[str, Any], model: str, version: str) -> None:
-        """Load the engine. Raises TritonModelException with vLLM's reason."""
+    def __init__(
+        self, folder: Path, arguments: dict[str, Any], model: str, version: str, *, queue_requests_max: int
+    ) -> None:
+        """Load the engine. ``queue_requests_max``: most that may wait for a place in a step; 0 for no limit.
+
+        Raises TritonModelException with vLLM's reason.
+        """
         self._model = model
+        self._queue_requests_max = queue_requests_max
         # A model that may put white space between any two tokens of JSON can write nothing else for ever.
         guided = StructuredOutputsConfig(backend=GUIDED_BY, disable_any_whitespace=True)
         self._arguments = AsyncEngineArgs(model=str(folder), structured_outputs_config=guided, **arguments)
@@ -80,7 +89,7 @@ class Engine:
         self._loop.call_soon_threadsafe(self._stop, reply)
 
     def refuse(self, reply: Reply, reason: str) -> None:
-        self._loop.call_soon_threadsafe(self._refuse, reply, reason)
+        self._loop.call_soon_threadsafe(self._refuse, reply, reason, pb_utils.TritonError.INVALID_ARG)
 
     def shutdown(self) -> None:
         self._on_loop(self._unload()).result()
@@ -100,6 +109,8 @@ class Engine:
         self.limits = Limits(
             tokens=config.max_model_len, vocabulary=config.get_vocab_size(), eos_ids=self._tokenizer.eos_ids
         )
+        in_a_step = self._llm.vllm_config.scheduler_config.max_num_seqs
+        self._active_max = in_a_step + self._queue_requests_max if self._queue_requests_max else sys.maxsize
         self._watch_task = self._loop.create_task(self._watch())
 
     async def _unload(self) -> None:
@@ -112,6 +123,13 @@ class Engine:
         self._metrics.close()
 
     def _start(self, reply: Reply, generation: Generation) -> None:
+        if len(self._active) >= self._active_max:
+            self._refuse(
+                reply,
+                f"{len(self._active)} requests are being served or wait; come back later",
+                pb_utils.TritonError.UNAVAILABLE,
+            )
+            return
         task = self._loop.create_task(self._serve(reply, generation))
         self._active[task] = reply
         task.add_done_callback(self._forget)
@@ -127,14 +145,17 @@ class Engine:
                 _break_off(task, other)
         reply.finish([], {})
 
-    def _refuse(self, reply: Reply, reason: str) -> None:
+    def _refuse(self, reply: Reply, reason: str, code: int) -> None:
         self._metrics.ended("refused")
-        reply.fail(reason, pb_utils.TritonError.INVALID_ARG)
+        reply.fail(reason, code)
+        # Not why: the reason may hold what the client has written.
+        pb_utils.Logger.log_info(f"{in_log(reply.request_id)} refused")
 
     async def _serve(self, reply: Reply, generation: Generation) -> None:
         """Answer one request. Whatever happens, the last response is marked as final."""
+        pace = Pace(reply.arrived_s)
         try:
-            await self._generate(reply, generation)
+            await self._generate(reply, generation, pace)
             outcome = "answered"
         except asyncio.CancelledError:
             if reply.unwanted:
@@ -142,7 +163,7 @@ class Engine:
             else:
                 reply.fail("the engine is being unloaded", pb_utils.TritonError.UNAVAILABLE)
             outcome = "cancelled"
-        except VLLMClientError as fault:
+        except (RequestError, VLLMClientError) as fault:
             reply.fail(str(fault), pb_utils.TritonError.INVALID_ARG)
             outcome = "refused"
         except Exception as fault:
@@ -150,25 +171,29 @@ class Engine:
             # vLLM wraps what went wrong into an exception without a text.
             told = str(fault.__cause__ or fault) or repr(fault)
             reason = "the engine has died; load the model again" if self._lost else told
-            pb_utils.Logger.log_error(f"request {reply.request_id or 'without an id'} failed: {reason}")
+            pb_utils.Logger.log_error(f"{in_log(reply.request_id)} failed: {reason}")
             reply.fail(reason, pb_utils.TritonError.UNAVAILABLE if self._lost else pb_utils.TritonError.INTERNAL)
             outcome = "failed"
         self._metrics.ended(outcome)
+        pb_utils.Logger.log_info(
+            f"{in_log(reply.request_id)} {outcome}: {len(generation.prompt_ids)} tokens in, {pace.tokens} out,"
+            f" {pace.elapsed_ms:.0f} ms"
+        )
 
-    async def _generate(self, reply: Reply, generation: Generation) -> None:
+    async def _generate(self, reply: Reply, generation: Generation, pace: Pace) -> None:
         answer = Answer(
             self._table,
-            [self._table.written_text(word) for word in generation.stop_words],
+            self._texts("stop_words_list", generation.stop_words),
             generation.answer_tokens_min,
             opens_text=self._tokenizer.has_template,
         )
         collected: list[int] = []
         facts = Facts(generation)
-        async with aclosing(self._outputs(reply, generation)) as outputs:
+        async with aclosing(self._outputs(reply, generation, pace)) as outputs:
             async for output in outputs:
                 new, log_probs = _new(output.outputs[0], generation.end_ids)
                 collected += answer.add(new)
-                facts.add(len(new), log_probs)
+                facts.add(new, log_probs)
                 if answer.stopped:
                     break
                 if generation.streaming and collected and not output.finished:
@@ -176,9 +201,8 @@ class Engine:
                     collected = []
         reply.finish([*collected, *answer.finish()], facts.take())
 
-    async def _outputs(self, reply: Reply, generation: Generation) -> AsyncGenerator[Any, None]:
+    async def _outputs(self, reply: Reply, generation: Generation, pace: Pace) -> AsyncGenerator[Any, None]:
         """Yield what vLLM makes of a request, and count it. Closing it aborts the request in the engine."""
-        pace = Pace(reply.arrived_s)
         prompt = {"prompt_token_ids": generation.prompt_ids}
         stream = self._llm.generate(prompt, self._sampling(generation), self._own_id(reply))
         try:
@@ -208,7 +232,7 @@ class Engine:
             ignore_eos=True,
             stop_token_ids=sorted(generation.end_ids),
             # vLLM makes ids of them again, in the middle of a text and after a space.
-            bad_words=[self._table.written_text(word) for word in generation.bad_words],
+            bad_words=self._texts("bad_words_list", generation.bad_words),
             detokenize=False,
             # 0: of the chosen tokens alone, by the model's own distribution, before temperature and penalties.
             logprobs=0 if generation.log_probs else None,
@@ -216,6 +240,14 @@ class Engine:
             output_kind=RequestOutputKind.DELTA,
             **generation.sampling,
         )
+
+    def _texts(self, name: str, words: list[list[int]]) -> list[str]:
+        """Return words as they read. Raises RequestError for one without text, which every answer would hold."""
+        texts = [self._table.written_text(word) for word in words]
+        if "" in texts:
+            word = words[texts.index("")]
+            raise RequestError(f"{name}: the tokenizer has no text for {word}; a token that ends answers is an end_id")
+        return texts
 
     async def _watch(self) -> None:
         """Pass cancellations on to the engine, and notice its death also when nobody asks it anything."""

@@ -72,9 +72,6 @@ class EngineMetrics:
 
     def active(self, count: int) -> None:
         self._set(families.LOCAL_REQUESTS, active=count)
-        if count == 0:
-            # vLLM reports per step, and after a cancellation there may be none.
-            self._stands(running=0, waiting=0, kv_fraction=0.0)
         self.publish()
 
     def begun(self, *, first_token_s: float, queue_s: float) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import triton_python_backend_utils as pb_utils
 from generation import Values, is_stop, read
-from parameters import RequestError, refuse_unknown
+from parameters import RequestError, refuse_unread
 
 if TYPE_CHECKING:
     from reply import Reply
@@ -25,7 +25,8 @@ class TritonPythonModel:
 
     def initialize(self, args: dict[str, str]) -> None:
         config = json.loads(args["model_config"])
-        folder = (Path(args["model_repository"]) / config["parameters"]["gpt_model_path"]["string_value"]).resolve()
+        parameters = {name: entry["string_value"] for name, entry in config["parameters"].items()}
+        folder = (Path(args["model_repository"]) / parameters["gpt_model_path"]).resolve()
         started_with = json.loads((folder / "engine.json").read_text(encoding="utf-8"))
         # The backend's Python ignores the locale of its environment; vLLM reads files as UTF-8.
         locale.setlocale(locale.LC_ALL, "C.UTF-8")
@@ -34,7 +35,13 @@ class TritonPythonModel:
         from engine import Engine  # noqa: PLC0415
 
         self.input_names = [tensor["name"] for tensor in config["input"]]
-        self.engine = Engine(folder, started_with["arguments"], args["model_name"], args["model_version"])
+        self.engine = Engine(
+            folder,
+            started_with["arguments"],
+            args["model_name"],
+            args["model_version"],
+            queue_requests_max=int(parameters["queue_requests_max"]),
+        )
 
     def execute(self, requests: list[Any]) -> None:
         for request in requests:
@@ -58,6 +65,6 @@ class TritonPythonModel:
 
     def _values(self, request: Any) -> Values:
         """Copy the request's tensors: they are gone once ``execute`` has returned."""
-        refuse_unknown(json.loads(request.parameters() or "{}"))
+        refuse_unread(request)
         tensors = {name: pb_utils.get_input_tensor_by_name(request, name) for name in self.input_names}
         return {name: self.engine.to_list(tensor) for name, tensor in tensors.items() if tensor is not None}

@@ -24,6 +24,11 @@ class Pace:
         return first
 
     @property
+    def elapsed_ms(self) -> float:
+        """Milliseconds since the arrival."""
+        return (time.monotonic() - self._arrived_s) * 1000
+
+    @property
     def first_token_s(self) -> float:
         """Seconds from the arrival to the first token."""
         return self._first_s - self._arrived_s

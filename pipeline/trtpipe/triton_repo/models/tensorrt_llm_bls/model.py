@@ -1,6 +1,8 @@
 """The BLS model: what the ensemble does, driven from here, so that a client's cancellation can reach the engine.
 
-The engine is always asked for a stream: whether the client is still there is looked at with each of its responses.
+The engine is always asked for a stream: whether the client is still there is looked at before it is asked, and with
+each of its responses. So a request that waits in the engine's own queue is computed up to its first token after its
+client has left: Triton's call gives nothing else to wait on, and a second thread is no way out (``cancellation``).
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from chat import ChatTokenizer
 from contract import BLS, GUIDED_BLS, GUIDED_STEPS, GUIDES, STEPS
 from counts import Counts, ask
 from log_probs import LogProbs
-from parameters import RequestError, refuse_unknown
+from parameters import RequestError, refuse_unread
+from request_name import in_log
 from steps import StepError, Tensors, answer_of, call, copy, ids_of, stream
 from token_bytes import TokenBytes
 
@@ -48,10 +51,11 @@ class TritonPythonModel:
         for request in requests:
             sender = request.get_response_sender()
             try:
-                refuse_unknown(json.loads(request.parameters() or "{}"))
+                refuse_unread(request)
                 tensors = copy(request, self.inputs)
             except Exception as fault:  # a request that gets no answer would hang its client for ever
                 refused = isinstance(fault, RequestError)
+                pb_utils.Logger.log_info(f"{in_log(request.request_id())} refused")
                 _fail(sender, str(fault) if refused else repr(fault), pb_utils.TritonError.INVALID_ARG)
             else:
                 # Made unique, because clients may choose equal ids.
@@ -68,7 +72,7 @@ class TritonPythonModel:
         except StepError as fault:
             _fail(sender, str(fault), fault.code)
         except Exception as fault:
-            pb_utils.Logger.log_error(f"request {engine_id} failed: {fault!r}")
+            pb_utils.Logger.log_error(f"{in_log(engine_id)} failed: {fault!r}")
             _fail(sender, repr(fault), pb_utils.TritonError.INTERNAL)
         else:
             sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
@@ -76,6 +80,8 @@ class TritonPythonModel:
     def _answer(self, sender: Any, tensors: Tensors, engine_id: str) -> None:
         preprocessing, engine, postprocessing = self.steps
         tensors = ask(tensors) | call(preprocessing, tensors)
+        if sender.is_cancelled():  # while it waited for a thread
+            return
         in_pieces = bool(tensors.get("stream", False))
         tensors["stream"] = np.array([[True]])
         stop_words, tokens_min = _texts(tensors, "stop_words"), _number(tensors, "min_tokens", 0)

@@ -1,0 +1,34 @@
+"""``trtpipe reload``."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from trtpipe.cli.common import Options, common
+
+
+@click.command(short_help="Load the served models again.")
+@common
+def reload(options: Options) -> None:
+    """Load the models that `trtpipe serve` serves again, where the engine has died; the server need not restart.
+
+    Triton lets nobody else do so: this sends the key that the server keeps in the workspace.
+
+    Example: trtpipe reload
+    """
+    from trtpipe.chain.serving import Serving
+    from trtpipe.core.store import Store
+    from trtpipe.triton_repo import control, server
+
+    space = options.workspace()
+    with options.console() as console:
+        serving = Serving(space, Store(space.root), None, console.note)
+    # With `serve --follow` the release may be on the second ports; of none the first are named.
+    folders = {each: server.working_folder(serving.store.state, each) for each in (serving.addresses, serving.second)}
+    addresses = next((each for each, folder in folders.items() if control.has_key(folder)), serving.addresses)
+    started = time.monotonic()
+    control.reload(addresses.http_url, folders[addresses], time_limit_s=space.config.serving.ready_timeout_s)
+    seconds = time.monotonic() - started
+    options.result({"seconds": round(seconds, 1)}, f"the models are loaded again after {seconds:.0f} s")
