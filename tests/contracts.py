@@ -13,14 +13,22 @@ from trtpipe.core.artifacts import Artifact, Kind
 
 FILES: dict[Kind, tuple[str, ...]] = {
     "model": ("config.json", "*.safetensors", "tokenizer.json", "tokenizer_config.json", "generation_config.json"),
-    "prompt-set": ("calibration.jsonl", "heldout.jsonl"),
-    "checkpoint": ("config.json", "*.safetensors", "tokenizer.json", "tokenizer_config.json", "quantization.json"),
-    "engine": ("engine.json", "config.json", "*.safetensors", "tokenizer.json"),
+    "prompt-set": ("calibration.jsonl", "heldout.jsonl", "golden.json"),
+    "checkpoint": (
+        "config.json",
+        "*.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "quantization.json",
+        "golden.json",
+    ),
+    "engine": ("engine.json", "config.json", "*.safetensors", "tokenizer.json", "golden.json"),
     "release": (
         "engine/engine.json",
         "model_repository/ensemble/config.pbtxt",
         "model_repository/preprocessing/1/model.py",
         "model_repository/preprocessing/1/chat.py",
+        "model_repository/preprocessing/1/golden_ids.py",
         "model_repository/tensorrt_llm/1/model.py",
         "model_repository/postprocessing/1/model.py",
         "model_repository/tensorrt_llm_bls/1/model.py",
@@ -46,6 +54,7 @@ def broken(artifact: Artifact) -> list[str]:
 
 def _prompt_set(path: Path) -> Iterator[str]:
     text = (path / artifacts.RECORD).read_text("utf-8")
+    golden = "".join(file.read_text("utf-8") for file in path.glob("golden.json"))
     for name in ("calibration", "heldout"):
         for row in map(json.loads, (path / f"{name}.jsonl").read_text("utf-8").splitlines()):
             if row.keys() != ROW:
@@ -54,6 +63,8 @@ def _prompt_set(path: Path) -> Iterator[str]:
                 yield f"{name} {row['id']}: positions"
             if row["messages"][-1]["content"] in text:
                 yield f"{name} {row['id']}: its text stands in the record"
+            if json.dumps(row["messages"][-1]["content"], ensure_ascii=False) in golden:
+                yield f"{name} {row['id']}: its text is a golden prompt"
 
 
 def _checkpoint(path: Path) -> Iterator[str]:

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from exports import canonical
 
-from calibration.tiny import END, model_folder
+from calibration.tiny import END, model_folder, row
 from standins import trtllm_build as standin
+from trtpipe.calibration import golden, tokens
+from trtpipe.calibration.select import Candidate
 from trtpipe.chain import plan as planning
 from trtpipe.chain import trtllm_engine as chain
 from trtpipe.chain.trtllm_checkpoint import Config
 from trtpipe.core.artifacts import FOLDERS, RECORD
+from trtpipe.core.chat import ChatTokenizer
 from trtpipe.core.progress import Silent
 from trtpipe.core.runner import Runner
 from trtpipe.core.store import Store
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 TARGET: dict[str, Any] = {
     "kind": "tensorrt-llm", "gpu": "a100-80gb", "tensor_parallel": 8, "weights": "w4a16_awq", "group_size": 64,
     "kv_dtype": "fp8_e4m3", "kv_reuse": False, "chunked_context": False, "max_seq_len": 128, "answer_tokens_max": 64,
+    "sanity": False,  # the model has random weights, and most tests are of something else
 }  # fmt: skip
 
 
@@ -52,6 +56,10 @@ def _models(model_type: str, reuse: bool, ranks: int) -> tuple[Path, Path]:
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(folder / "tokenizer" / name, folder / "model" / name)
     (folder / "checkpoint").mkdir()
+    rows = [row(f"question {number} of a secret", name=str(number)) for number in range(7)]
+    tokenizer = ChatTokenizer.load(folder / "model")
+    chosen = [Candidate(counted, "chat", 1.0) for counted in tokens.count(rows, tokenizer)]
+    golden.make(chosen, tokenizer, folder / "model", "2026-01-01").write(folder / "checkpoint")
     trtllm.plan(
         Checkpoint(folder / "model"), tensor_parallel=ranks, pipeline_parallel=1, dtype="bfloat16",
         kv_cache="model" if reuse else "fp8", pad_intermediate=False,

@@ -3,7 +3,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from trtpipe.chain.served import choose
+import pytest
+
+from calibration.tiny import chat_tokenizer
+from stand_in_triton import stand_in_triton
+from trtpipe.chain.served import choose, require_same_ids
+from trtpipe.errors import ToolFailed
 
 
 def heldout(tmp_path: Path, **prompt_tokens: list[int]) -> Path:
@@ -27,3 +32,29 @@ def test_segments_take_turns(tmp_path: Path) -> None:
 def test_a_prompt_that_leaves_no_room_for_an_answer_is_passed_over(tmp_path: Path) -> None:
     path = heldout(tmp_path, coding=[101, 100, 99])
     assert [row["id"] for row in choose(path, 5, 100)] == ["coding-1", "coding-2"]
+
+
+@pytest.mark.parametrize(
+    ("made", "whole", "said"),
+    [
+        ([256, 97, 98], True, None),
+        ([97, 98], True, "instead of 256 '<s>'; BOS (256) stands 0 times in front"),
+        ([256, 97, 98, 99], True, "position 3 is 99 '¦' instead of the end"),
+        ([256, 97, 98, 99], False, None),
+    ],
+)
+def test_o_51_preprocessing_must_make_the_ids_of_calibration_of_each_prompt_asked(
+    tmp_path: Path, made: list[int], whole: bool, said: str | None
+) -> None:
+    tokenizer = chat_tokenizer(tmp_path, add_bos_token=True)
+    row = {"id": "7", "messages": [{"role": "user", "content": "x"}], "ids": [256, 97, 98, 1], "prompt_tokens": 3}
+    with stand_in_triton() as server:
+        server.pieces = [json.dumps({"INPUT_ID": made}).encode()]
+        if said is None:
+            require_same_ids(row, server.url, tokenizer, whole=whole)
+        else:
+            with pytest.raises(ToolFailed) as caught:
+                require_same_ids(row, server.url, tokenizer, whole=whole)
+            assert said in caught.value.what
+            assert caught.value.where == "held-out prompt 7"
+    assert server.bodies == [{"QUERY": "x", "REQUEST_OUTPUT_LEN": 1}]

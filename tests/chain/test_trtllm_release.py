@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from calibration.tiny import TEMPLATE
 from standins import trtllm_build as standin
 from trtllm_builds import TARGET, Site
 from trtllm_releases import done, engine_of, give_verdict, refused, run
-from trtpipe.core import artifacts, model_folder
+from trtpipe.core import artifacts, golden_ids, model_folder
 from trtpipe.core.chat import ChatTokenizer
 from trtpipe.core.store import Store
 from trtpipe.engines.trtllm.build import grammar
@@ -66,14 +67,52 @@ def test_an_engine_is_packaged_promoted_and_rolled_back(site: Site) -> None:
 
 def test_what_is_copied_of_a_model_is_all_that_its_tokenizer_reads(site: Site, tmp_path: Path) -> None:
     (site.model / "generation_config.json").write_text('{"eos_token_id": [7]}')
-    (site.model / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
+    (site.model / "chat_template.jinja").write_text(TEMPLATE + "{# its own file #}")
     release = done(site, "package")["release"]
     kept = site.folder / "triton_repo/releases" / release / "tokenizer"
     assert {path.name for path in kept.iterdir()} <= set(model_folder.TOKENIZER_FILES)
     ours, theirs = ChatTokenizer.load(kept), ChatTokenizer.load(site.model)
     assert (ours.eos_ids, ours.named_tokens) == (theirs.eos_ids, theirs.named_tokens)
     messages = [{"role": "user", "content": "x"}]
-    assert ours.render(messages) == theirs.render(messages) == "x"
+    assert ours.render(messages) == theirs.render(messages)
+    assert (kept / "chat_template.jinja").is_file()
+
+
+def test_golden_prompts_come_along_from_the_checkpoint_and_are_tried_as_preprocessing_loads(site: Site) -> None:
+    folder = site.folder / "triton_repo/releases" / done(site, "package")["release"]
+    config = pbtxt.parse((folder / "model_repository/preprocessing/config.pbtxt").read_text(), "config")
+    given = config.parameters["golden_prompts"].string_value
+    path = folder / "model_repository/preprocessing" / given
+    assert path.read_bytes() == (site.checkpoint / golden_ids.FILE).read_bytes()
+    assert artifacts.read(folder).record.figures["golden_prompts"] == 5
+    assert "secret" not in path.read_text()
+
+
+def test_a_tokenizer_of_other_ids_than_at_calibration_makes_no_release(site: Site) -> None:
+    settings = site.model / "tokenizer_config.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"add_bos_token": True}))
+    fault = refused(site, "package")
+    assert "golden prompt 1 of 5 (1 message(s), " in fault.what
+    assert "position 0 is 256 '<s>' instead of 258 '<turn>'" in fault.what
+    assert fault.what.endswith("Since calibration: tokenizer_config.json is another file")
+    assert fault.where == str(Path(str(fault.where)).parent / "tokenizer")
+    assert fault.fix == golden_ids.FIX
+    assert Store(site.folder).all("release") == []
+
+
+def test_the_workspaces_overlays_are_merged_and_judged_before_anything_is_written(site: Site) -> None:
+    overlay = site.folder / "triton_repo/overlays/tensorrt_llm.pbtxt"
+    overlay.parent.mkdir(parents=True)
+    overlay.write_text('parameters {\n  key: "kv_cache_free_gpu_mem_fraction"\n  value { string_value: "all" }\n}\n')
+    for words in (("package",), ("package", "--dry-run")):
+        fault = refused(site, *words)
+        assert fault.what == "kv_cache_free_gpu_mem_fraction is 'all', which the backend can't read"
+        assert fault.where == f"{overlay}:2"
+    assert Store(site.folder).all("release") == []
+    overlay.write_text(overlay.read_text().replace("all", "0.7"))
+    folder = site.folder / "triton_repo/releases" / done(site, "package")["release"]
+    config = pbtxt.parse((folder / "model_repository/tensorrt_llm/config.pbtxt").read_text(), "config")
+    assert config.parameters["kv_cache_free_gpu_mem_fraction"].string_value == "0.7"
 
 
 def test_an_equal_package_is_reused_and_a_dry_run_makes_nothing(site: Site) -> None:

@@ -2,12 +2,12 @@
 
 What is upstream's: the line that starts it (leader mode, one process a rank), what the backend looks at when it loads
 (`model_instance_state.cc`: gpt_model_path exists as it stands; the executor: as many processes as the engine has ranks,
-each with its own file), the `generate` endpoints and the names of the KV block metrics. Answers are words of a fixed
-sentence, whatever is asked.
+each with its own file), the `generate` endpoints and the names of the KV block metrics. Prompts become ids by the
+release's own modules. Answers are words of a fixed sentence, whatever is asked.
 
 Environment: STANDIN_KV_BLOCKS (of the pool), STANDIN_SENTENCE, and what goes wrong: STANDIN_BACKEND_FAULT (text of a
-failed load), STANDIN_UNSTEADY (each answer begins elsewhere), STANDIN_REFUSES (requests of so many tokens get an
-error).
+failed load), STANDIN_UNSTEADY (each answer begins elsewhere), STANDIN_LEAD (a token's id: prompts begin with it, and
+ought not to), STANDIN_REFUSES (requests of so many tokens get an error).
 """
 
 from __future__ import annotations
@@ -60,16 +60,33 @@ def load(repository: Path) -> tuple[Path, int]:
 class Answers:
     """Ids of the fixed sentence, as often as it takes."""
 
-    def __init__(self, tokenizer: Path) -> None:
+    def __init__(self, repository: Path) -> None:
         from tokenizers import Tokenizer
 
-        self.tokenizer = Tokenizer.from_file(str(tokenizer))
+        folder = repository / "../tokenizer"
+        sys.path.insert(0, str(repository / "preprocessing/1"))
+        from chat import ChatTokenizer
+        from prompt import encode
+
+        self.chat, self.encode = ChatTokenizer.load(folder), encode
+        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.sentence = self.tokenizer.encode(SENTENCE, add_special_tokens=False).ids
         self.asked = count()
+
+    def prompt(self, text: str) -> list[int]:
+        ids: list[int] = self.encode(text, self.chat)
+        return [*map(int, os.environ.get("STANDIN_LEAD", "").split()), *ids]
 
     def ids(self, tokens: int) -> list[int]:
         start = next(self.asked) if "STANDIN_UNSTEADY" in os.environ else 0
         return list(islice(cycle(self.sentence), start, start + tokens))
+
+    def pieces(self, body: dict[str, Any], tokens: int) -> list[dict[str, Any]]:
+        ids = self.ids(tokens)
+        if "input_ids" in body:
+            return [{"output_ids": ids, "sequence_length": len(ids)}]
+        parts = [[token] for token in ids] if body.get("stream") else [ids]
+        return [{"text_output": self.tokenizer.decode(part)} for part in parts]
 
 
 def handler(answers: Answers) -> type[BaseHTTPRequestHandler]:
@@ -80,18 +97,17 @@ def handler(answers: Answers) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if "QUERY" in body:
+                self.send(json.dumps({"INPUT_ID": answers.prompt(body["QUERY"])}).encode())
+            else:
+                self.answer(body)
+
+        def answer(self, body: dict[str, Any]) -> None:
             tokens = int(body.get("max_tokens") or body["request_output_len"])
             if str(tokens) == os.environ.get("STANDIN_REFUSES"):
                 self.send(b'{"error": "the stand-in refuses this length"}', 500)
                 return
-            ids = answers.ids(tokens)
-            model = self.path.split("/")[3]
-            if model == "tensorrt_llm":
-                pieces: list[dict[str, Any]] = [{"output_ids": ids, "sequence_length": len(ids)}]
-            elif body.get("stream"):
-                pieces = [{"text_output": answers.tokenizer.decode([token])} for token in ids]
-            else:
-                pieces = [{"text_output": answers.tokenizer.decode(ids)}]
+            pieces = answers.pieces(body, tokens)
             if self.path.endswith("_stream"):
                 self.send_response(200)
                 self.end_headers()
@@ -100,7 +116,7 @@ def handler(answers: Answers) -> type[BaseHTTPRequestHandler]:
                     self.wfile.write(f"data: {json.dumps(piece)}\n\n".encode())
                     self.wfile.flush()
             else:
-                time.sleep(TOKEN_S * len(ids))
+                time.sleep(TOKEN_S * tokens)
                 self.send(json.dumps(pieces[0]).encode())
 
         def send(self, content: bytes, status: int = 200) -> None:
@@ -146,7 +162,7 @@ def serve() -> None:
     host = option("http-address")
     figures = Server((host, int(option("metrics-port"))), metrics(tokens_per_block))
     threading.Thread(target=figures.serve_forever, daemon=True).start()
-    answers = Answers(repository / "../tokenizer/tokenizer.json")
+    answers = Answers(repository)
     Server((host, int(option("http-port"))), handler(answers)).serve_forever()
 
 

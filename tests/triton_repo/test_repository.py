@@ -14,7 +14,7 @@ from trtpipe.core.progress import Silent
 from trtpipe.core.runner import Runner
 from trtpipe.core.store import Store
 from trtpipe.errors import ConfigError
-from trtpipe.triton_repo import monitoring, pbtxt, repository
+from trtpipe.triton_repo import monitoring, overlays, pbtxt, repository
 
 INSTALLED = {"jinja2", "numpy", "tokenizers", "torch", "triton_python_backend_utils", "vllm"}
 PACKAGING = repository.Packaging(execution_environment="/environment", template_date="2026-01-01")
@@ -40,6 +40,10 @@ def save_tokenizer(folder: Path, decoder: Any) -> None:
 @pytest.fixture
 def release(engine: Path, tmp_path: Path) -> artifacts.Artifact:
     return Runner(Store(tmp_path / "workspace"), Silent()).obtain(repository.stage(engine, "digest", PACKAGING))
+
+
+def test_without_golden_prompts_the_record_says_so(release):
+    assert any("the engine has no golden.json" in note for note in release.record.notes)
 
 
 def test_the_engine_is_linked_not_copied(release, engine):
@@ -94,6 +98,31 @@ def test_the_environment_and_the_engine_decide_the_key(engine):
     assert repository.stage(engine, "digest", elsewhere).parts.key != key
     assert repository.stage(engine, "other", PACKAGING).parts.key != key
     assert repository.stage(engine, "digest", PACKAGING).parts.key == key
+
+
+def test_overlays_are_part_of_the_release_its_key_and_its_notes(engine, tmp_path):
+    site = overlay(tmp_path, "preprocessing", "instance_group { count: 3 kind: KIND_CPU }")
+    changed = repository.stage(engine, "digest", PACKAGING, site)
+    release = Runner(Store(tmp_path / "workspace"), Silent()).obtain(changed)
+
+    assert repository.stage(engine, "digest", PACKAGING).parts.key != changed.parts.key
+    assert "count: 3" in (release.path / "model_repository/preprocessing/config.pbtxt").read_text("utf-8")
+    assert any(note.startswith("preprocessing: instance_group not as generated") for note in release.record.notes)
+
+
+def test_overlays_at_fault_are_refused_before_anything_is_written(engine, tmp_path):
+    site = overlay(tmp_path, "tensorrt_llm", '\nparameters { key: "gpt_model_path" value { string_value: "" } }')
+
+    with pytest.raises(ConfigError, match="`gpt_model_path` is empty") as caught:
+        repository.stage(engine, "digest", PACKAGING, site)
+    assert caught.value.where.endswith("tensorrt_llm.pbtxt:2")
+
+
+def overlay(folder, model, text):
+    """Write an overlay and return all of its folder."""
+    (folder / "overlays").mkdir()
+    (folder / "overlays" / f"{model}.pbtxt").write_text(text)
+    return overlays.read(folder / "overlays")
 
 
 def test_a_tokenizer_whose_text_is_not_understood_makes_no_release(engine, tmp_path):

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trtpipe.calibration import document, files, population, profile, sets, tokenizing
+from trtpipe.calibration import document, files, golden, population, profile, sets, tokenizing
 from trtpipe.calibration.reading import Log
 from trtpipe.core import digest
 from trtpipe.core.runner import Making, Stage
@@ -63,7 +63,7 @@ def stage(
     return Stage(
         name="select-prompts",
         kind="prompt-set",
-        revision=3,
+        revision=4,
         inputs={
             "model": model_digest,
             "prompts": digest.of_value(contents),
@@ -96,6 +96,11 @@ def _make(
             f"{name}_segments": dict(sorted(Counter(item.segment for item in items).items())),
         }
     making.figures |= _figures(found, made) | tokenizing.figures(tokenizer, selection.template_date)
+    known = golden.make(made.business, tokenizer, model, selection.template_date)
+    known.write(making.folder)
+    making.figures |= {"golden_prompts": len(known.prompts), "golden_tokenizer": known.made_with.digests}
+    if len(known.prompts) < golden.COUNT:
+        making.note(f"only {len(known.prompts)} golden prompt(s): so few calibration prompts are without tools")
     report.write(document.of(found, made, selection, tokenizer, report.block_tokens), making.log.parent)
     for note in _notes(found, made, selection, tokenizer):
         making.note(note)

@@ -22,7 +22,7 @@ from trtpipe.quantization import preflight
 from trtpipe.quantization import stage as quantization
 from trtpipe.quantization.kinds import stage as foreign
 from trtpipe.sample import stage as sample
-from trtpipe.triton_repo import installation, repository
+from trtpipe.triton_repo import installation, overlays, repository
 
 # Property of the chain -> stage that makes it, in the order in which a run needs them.
 STAGE_NAMES = {
@@ -145,7 +145,8 @@ class Chain:
             template_date=self.space.config.prompts.template_date,
             models=_local(self.space).triton,
         )
-        return self.runner.obtain(repository.stage(self.engine.path, self.engine.digest, packaging))
+        site = overlays.read(self.space.root / overlays.FOLDER)
+        return self.runner.obtain(repository.stage(self.engine.path, self.engine.digest, packaging, site))
 
     @cached_property
     def baseline(self) -> Artifact:

@@ -11,9 +11,10 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from trtpipe.chain import released
+from trtpipe.core import golden_ids
 from trtpipe.core.chat import ChatTokenizer
 from trtpipe.errors import EnvironmentUnfit, ToolFailed
-from trtpipe.triton_repo import client, server
+from trtpipe.triton_repo import client, preprocessed, server
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,9 +58,28 @@ def ask(
     rows = []
     for index, row in enumerate(chosen):
         reporter.progress("ask through Triton", index, len(chosen))
+        whole = row["prompt_tokens"] < prompts.record.parts.parameters["prompt_tokens_max"]
+        require_same_ids(row, running.addresses.http_url, tokenizer, whole=whole)
         rows.append(_scorable(row, _answer(running, row["messages"]), tokenizer))
     reporter.progress("ask through Triton", len(chosen), len(chosen))
     return rows
+
+
+def require_same_ids(row: dict[str, Any], http_url: str, tokenizer: ChatTokenizer, *, whole: bool) -> None:
+    """Raise ToolFailed where preprocessing makes other ids of a prompt than calibration did.
+
+    ``whole``: the row has all of the prompt's ids, none of which were cut off at the length limit.
+    """
+    wanted = row["ids"][: row["prompt_tokens"]]
+    found = preprocessed.ids(http_url, golden_ids.GoldenPrompt(row["messages"], wanted).text_input)
+    ids = found if whole else found[: len(wanted)]
+    parts = golden_ids.difference(wanted, ids, tokenizer.bos_id, tokenizer.tokenizer.id_to_token)
+    if parts is not None:
+        raise ToolFailed(
+            f"the server makes other ids of a prompt than calibration did: {parts}",
+            where=f"held-out prompt {row['id']}",
+            fix=golden_ids.FIX,
+        )
 
 
 def _answer(running: server.Server, messages: list[dict[str, str]]) -> str:

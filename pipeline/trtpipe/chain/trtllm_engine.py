@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trtpipe.chain import trtllm_checkpoint
+from trtpipe.chain import trtllm_checkpoint, trtllm_sanity
 from trtpipe.chain.export import Source
 from trtpipe.chain.trtllm_checkpoint import Config, Line
 from trtpipe.config.load import target_file
@@ -128,7 +129,8 @@ def build(runner: Runner, foretold: Foretold, folder: Path) -> Artifact:
     cache = building.timing_cache_name(installation.tensorrt_llm, installation.tensorrt, devices[0].name)
     place = building.Place(
         installation, devices, count, why, timing_cache=runner.store.state / "timing-caches" / cache,
-        time_limit_s=target.build_time_limit_s, driver_note=driver_note,
+        time_limit_s=target.build_time_limit_s, before=partial(trtllm_sanity.check, planned, folder),
+        driver_note=driver_note,
     )  # fmt: skip
     findings = [finding.document() for finding in (*plan.findings, *foretold.findings)]
     asked = Request(target=target, arguments=foretold.arguments, foreseen=findings)

@@ -10,6 +10,7 @@ from trtpipe.engines.trtllm.built import lock
 from trtpipe.engines.trtllm.launch import release_files, serving
 from trtpipe.errors import ConfigError, TrtpipeError, raise_all
 from trtpipe.triton_repo import trtllm_repository
+from trtpipe.triton_repo.overlays import NONE, Overlays
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,11 +49,12 @@ def package(
     template_date: str,
     ports: Ports,
     current: TensorrtLlmTarget | None = None,
+    site: Overlays = NONE,
 ) -> Artifact:
     """Make the release. ``model``: the folder with the tokenizer; ``template_date``: ISO 8601.
 
     ``ports``: of the host, where the release's compose.yaml shows the server. ``current``: the target
-    whose keys of serving hold; by default the one that the engine was built for.
+    whose keys of serving hold; by default the one that the engine was built for. ``site``: overlays of the configs.
 
     Raises what ``servable.require_engine`` raises, and ConfigError for a model that is not the engine's, for KV reuse
     or chunked context that the engine cannot have, or for a target without chunked context that it needs.
@@ -78,7 +80,7 @@ def package(
     kept = lock.read(engine)
     notes = [*uncompared, *changed, *serving.notes(target, kept)]
     launch = trtllm_repository.Launch(release_files.files(engine, target, kept, ports), notes)
-    return runner.obtain(trtllm_repository.stage(engine, artifact.digest, model, launch, packaging))
+    return runner.obtain(trtllm_repository.stage(engine, artifact.digest, model, launch, packaging, site))
 
 
 def _served(built: TensorrtLlmTarget, current: TensorrtLlmTarget) -> tuple[TensorrtLlmTarget, list[str]]:

@@ -58,6 +58,7 @@ def accept(
     from trtpipe.chain.acceptance.steps import NAMES
     from trtpipe.cli import accept_text
     from trtpipe.core.runner import Runner
+    from trtpipe.triton_repo import overlays
 
     if target is not None:
         target = target.absolute()
@@ -67,6 +68,7 @@ def accept(
     space = options.workspace()
     addresses = released.addresses_of(space)
     devices = host.require(foretold.planned, checkpoint, addresses)
+    site_overlays = overlays.read(space.root / overlays.FOLDER)
     baseline = (baseline or foretold.planned.model).absolute()
     no_drift = drift.why_not(foretold.planned, baseline)
     if options.dry_run:
@@ -82,7 +84,18 @@ def accept(
     )
     file = (out or Path(f"accept-{foretold.planned.target.stem}.json")).absolute()
     with options.locked() as (_, store, console):
-        site = Site(space, Runner(store, console), foretold, checkpoint, addresses, devices, file, baseline, no_drift)
+        site = Site(
+            space,
+            Runner(store, console),
+            foretold,
+            checkpoint,
+            addresses,
+            devices,
+            site_overlays,
+            file,
+            baseline,
+            no_drift,
+        )
         acceptance = Acceptance(site, wanted.within(limits.seq_len))
         acceptance.run()
     faults = acceptance.steps.faults

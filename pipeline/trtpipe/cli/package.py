@@ -95,6 +95,7 @@ def _made(space: Workspace, runner: Runner, engine: Path | None, model: Path | N
     from trtpipe.chain import released, trtllm_release
     from trtpipe.config.schema import SAMPLE_MODEL
     from trtpipe.config.target import TensorrtLlmTarget
+    from trtpipe.triton_repo import overlays
 
     if model is None and space.config.model == SAMPLE_MODEL:
         raise UsageFault("the sample is for the local engine", where="--model", fix="give the folder of a model")
@@ -105,4 +106,5 @@ def _made(space: Workspace, runner: Runner, engine: Path | None, model: Path | N
         space.config.prompts.template_date,
         released.ports_of(space),
         space.target if isinstance(space.target, TensorrtLlmTarget) else None,
+        overlays.read(space.root / overlays.FOLDER),
     )

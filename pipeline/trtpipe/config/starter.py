@@ -26,7 +26,8 @@ IGNORED = """\
 /calibration/checkpoints/
 /calibration/scores/
 /engines/built/
-/triton_repo/
+/triton_repo/*
+!/triton_repo/overlays/
 """
 PACKAGE = Path(trtpipe.__file__).parent
 SHIPPED = PACKAGE / "starter"  # only in a wheel; pyproject.toml puts the files there

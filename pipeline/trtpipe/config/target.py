@@ -104,6 +104,10 @@ class TensorrtLlmTarget(Section):
         default=[],
         description="Arguments of trtllm-build, by name, that the engine may have otherwise than asked for.",
     )
+    sanity: bool = Field(
+        default=True,
+        description="Whether a w4a16_awq checkpoint's choice of tokens is compared with the model's before the build.",
+    )
     build_workers: Count = Field(
         default="auto", description="Ranks built at once; auto: as many as there are ranks and the host's memory holds."
     )

@@ -103,12 +103,27 @@ class DecoderStack:
 
     def layer(self, index: int) -> torch.nn.Module:
         """Return decoder layer ``index`` with its weights; the caller drops it before asking for the next."""
-        module: torch.nn.Module = self._decoder.layers[index].to_empty(device=self.device)
+        module = self.skeleton(index)
         names = experts.apart(module.state_dict())
         stored = {name: self.architecture.stored(f"model.layers.{index}.{name}") for name in names}
         state = {name: self.tensor(tensor).to(self.dtype) for name, tensor in stored.items()}
         module.load_state_dict(experts.together(state), assign=True)
         return module
+
+    def skeleton(self, index: int) -> torch.nn.Module:
+        """Return decoder layer ``index`` with room for its weights and nothing in it."""
+        module: torch.nn.Module = self._decoder.layers[index].to_empty(device=self.device)
+        return module
+
+    def logits(self, hidden: torch.Tensor, norm: torch.Tensor, head: torch.Tensor) -> torch.Tensor:
+        """Return the logits [batch, tokens, vocabulary] of hidden states [batch, tokens, width] behind the last layer.
+
+        ``norm`` [width] and ``head`` [vocabulary, width]: weights of the final norm and of the output head.
+        """
+        module: torch.nn.Module = self._decoder.norm.to_empty(device=self.device)
+        module.load_state_dict({"weight": norm.to(self.device, self.dtype)}, assign=True)
+        with torch.inference_mode():
+            return torch.nn.functional.linear(module(hidden), head)
 
     def shapes(self, index: int) -> dict[str, torch.Size]:
         """Return the shapes of layer ``index``'s tensors; nothing is loaded."""

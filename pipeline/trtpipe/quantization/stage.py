@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from trtpipe.core import environment
+from trtpipe.core import environment, golden_ids
 from trtpipe.core.artifacts import Artifact
 from trtpipe.core.process import run_worker
 from trtpipe.core.runner import Making, Stage
@@ -115,6 +115,7 @@ def _make(
         # Threads that spin while they wait starve each other where cores are shared.
         environment={"OMP_WAIT_POLICY": "passive"},
     )
+    golden_ids.carry(prompts.path, making.folder)
     widest = max(_widths(json.loads((model / "config.json").read_text("utf-8"))).values())
     if result["calibration_tokens"] < widest:
         making.note(

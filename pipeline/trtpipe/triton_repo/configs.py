@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tritonclient.grpc import model_config_pb2 as mc
 
 from trtpipe.config.target import BackendModels, TritonModels
+from trtpipe.core import golden_ids
 from trtpipe.triton_repo import contract, graph, upstream
 from trtpipe.triton_repo.contract import Model, Step, Tensor
 from trtpipe.triton_repo.engine_parameters import EngineParameters
@@ -28,11 +29,13 @@ class LocalEngine:
 
     ``environment``: absolute path of the Python environment that holds vLLM. ``template_date``: the day (ISO 8601)
     for a chat template that asks for it, so that served prompts are rendered as those of calibration were.
+    ``has_golden``: whether the engine's folder holds golden prompts, which preprocessing then tries as it loads.
     """
 
     environment: str
     template_date: str
     models: TritonModels
+    has_golden: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,13 +43,14 @@ class TensorrtLlmEngine:
     """A TensorRT-LLM engine behind Triton's own backend.
 
     ``requests_max``: most requests of one step of the engine, which is also what Triton may hand over at once.
-    ``template_date``: as for LocalEngine.
+    ``template_date``, ``has_golden``: as for LocalEngine.
     """
 
     parameters: EngineParameters
     template_date: str
     requests_max: int
     models: BackendModels
+    has_golden: bool = False
 
 
 def build(engine: LocalEngine | TensorrtLlmEngine) -> dict[str, mc.ModelConfig]:
@@ -61,11 +65,14 @@ def build(engine: LocalEngine | TensorrtLlmEngine) -> dict[str, mc.ModelConfig]:
         tokenizing = {"tokenizer_dir": engine.parameters.tokenizer_folder}
         serving = _tensorrt_llm(engine)
         ensemble = _ensemble(*_with_what_is_passed_on())
+    rendering = {"template_date": engine.template_date}
+    if engine.has_golden:
+        rendering["golden_prompts"] = f"{ENGINE_FOLDER}/{golden_ids.FILE}"
     configs = [
         _python_model(
             preprocessing,
             engine.models.preprocessing_instances,
-            tokenizing | {"template_date": engine.template_date},
+            tokenizing | rendering,
         ),
         serving,
         _python_model(contract.POSTPROCESSING, POSTPROCESSING_INSTANCES, tokenizing),

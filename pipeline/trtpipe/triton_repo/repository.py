@@ -23,19 +23,20 @@ from tokenizers import Tokenizer
 
 from trtpipe import core
 from trtpipe.config.target import TritonModels
-from trtpipe.core import digest, token_bytes
+from trtpipe.core import digest, golden_ids, token_bytes
 from trtpipe.core.artifacts import RECORD
+from trtpipe.core.chat import ChatTokenizer
 from trtpipe.core.runner import Making, Stage
 from trtpipe.errors import ConfigError
-from trtpipe.triton_repo import configs, contract, metric_families, monitoring, pbtxt
+from trtpipe.triton_repo import configs, contract, metric_families, monitoring, overlays, pbtxt
+from trtpipe.triton_repo.overlays import NONE, Merged, Overlays
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from tritonclient.grpc.model_config_pb2 import ModelConfig
+    from collections.abc import Iterable
 
 MODELS = Path(__file__).parent / "models"
 CHAT = Path(core.__file__).parent / "chat.py"
+GOLDEN = Path(golden_ids.__file__)
 TOKEN_BYTES = Path(token_bytes.__file__)
 CONTRACT = Path(contract.__file__)
 REQUEST = (MODELS / "parameters.py", MODELS / "request_name.py")
@@ -43,7 +44,7 @@ TEXT = (TOKEN_BYTES, MODELS / "detokenizer.py", MODELS / "answer.py")
 
 # The modules each model runs, beside its own folder under ``models``. They import each other by plain names.
 SHARED = {
-    "preprocessing": (CHAT, TOKEN_BYTES, *REQUEST),
+    "preprocessing": (CHAT, GOLDEN, TOKEN_BYTES, *REQUEST),
     "tensorrt_llm": (CHAT, *TEXT, Path(metric_families.__file__), *REQUEST),
     "postprocessing": (CHAT, TOKEN_BYTES),
     "tensorrt_llm_bls": (CHAT, CONTRACT, *TEXT, *REQUEST),
@@ -63,24 +64,29 @@ class Packaging(BaseModel):
     template_date: str = Field(description="The day that the chat template sees, the one of calibration (ISO 8601).")
     models: TritonModels = TritonModels()
 
-    def engine(self) -> configs.LocalEngine:
-        return configs.LocalEngine(self.execution_environment, self.template_date, self.models)
+    def engine(self, *, has_golden: bool) -> configs.LocalEngine:
+        return configs.LocalEngine(self.execution_environment, self.template_date, self.models, has_golden)
 
 
-def stage(engine: Path, engine_digest: str, packaging: Packaging) -> Stage:
-    """Build the stage for an engine folder (one with an engine.json). Raises ConfigError if it is none."""
+def stage(engine: Path, engine_digest: str, packaging: Packaging, site: Overlays = NONE) -> Stage:
+    """Build the stage for an engine folder (one with an engine.json).
+
+    Raises ConfigError if it is none, and for overlays that the configs can't have.
+    """
     if not (engine / "engine.json").is_file():
         raise ConfigError(
             "not an engine folder: it has no engine.json", where=str(engine), fix="build the engine first"
         )
+    local = packaging.engine(has_golden=(engine / golden_ids.FILE).is_file())
+    merged = overlays.merge(configs.build(local), site, None)
     return Stage(
         name="package",
         kind="release",
         revision=4,
-        inputs={"engine": engine_digest, "models": code_digest(SHARED)},
+        inputs={"engine": engine_digest, "models": code_digest(SHARED), **overlays.digest_of(site)},
         parameters=packaging,
         versions={},
-        make=lambda making: _make(making, engine, packaging),
+        make=lambda making: _make(making, engine, packaging.template_date, merged),
     )
 
 
@@ -94,16 +100,19 @@ def modules(model: str) -> list[Path]:
     return [*sorted((MODELS / model).glob("*.py")), *SHARED[model]]
 
 
-def _make(making: Making, engine: Path, packaging: Packaging) -> None:
+def _make(making: Making, engine: Path, template_date: str, merged: Merged) -> None:
     require_decoder(engine / "tokenizer.json")
+    try_golden(making, engine, engine, template_date)
     link_engine(making, engine)
-    write_models(making, configs.build(packaging.engine()))
+    write_models(making, merged)
 
 
-def write_models(making: Making, built: Mapping[str, ModelConfig]) -> None:
+def write_models(making: Making, merged: Merged) -> None:
     """Write the model repository: configs, the code of models that run in Python, what watches over its metrics."""
+    for note in merged.notes:
+        making.note(note)
     repository = making.folder / "model_repository"
-    for name, config in built.items():
+    for name, config in merged.configs.items():
         version = repository / name / VERSION
         version.mkdir(parents=True)
         (repository / name / "config.pbtxt").write_text(pbtxt.render(config), encoding="utf-8")
@@ -115,7 +124,7 @@ def write_models(making: Making, built: Mapping[str, ModelConfig]) -> None:
     (making.folder / "monitoring").mkdir()
     for file, text in monitoring.files().items():
         (making.folder / "monitoring" / file).write_text(text, encoding="utf-8")
-    making.figures |= {"models": sorted(built)}
+    making.figures |= {"models": sorted(merged.configs)}
 
 
 def require_decoder(tokenizer: Path) -> None:
@@ -124,6 +133,28 @@ def require_decoder(tokenizer: Path) -> None:
         token_bytes.TokenBytes(Tokenizer.from_file(str(tokenizer)))
     except token_bytes.DecoderError as fault:
         raise ConfigError(str(fault), where=str(tokenizer), fix="take a model with a tokenizer of that kind") from None
+
+
+def try_golden(making: Making, engine: Path, tokenizer: Path, template_date: str) -> None:
+    """Raise ConfigError where this tokenizer makes other ids of the engine's golden prompts; note where it has none."""
+    path = engine / golden_ids.FILE
+    if not path.is_file():
+        making.note(
+            f"the ids of served prompts are compared with none of calibration: the engine has no {golden_ids.FILE}. "
+            "`calibrate` writes it; copied into the checkpoint that is built, it comes along"
+        )
+        return
+    reading = ChatTokenizer.load(tokenizer, date=template_date)
+    try:
+        known = golden_ids.Golden.read(path)
+        known.require(
+            lambda prompt: reading.encode_chat(prompt.messages),
+            reading.tokenizer.id_to_token,
+            golden_ids.Surroundings.here(tokenizer, template_date),
+        )
+    except golden_ids.GoldenError as fault:
+        raise ConfigError(str(fault), where=str(tokenizer), fix=golden_ids.FIX) from None
+    making.figures |= {"golden_prompts": len(known.prompts)}
 
 
 def link_engine(making: Making, engine: Path) -> None:

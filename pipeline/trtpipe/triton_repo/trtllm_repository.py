@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from trtpipe.config.target import BackendModels
-from trtpipe.core import digest, model_folder
+from trtpipe.core import digest, golden_ids, model_folder
 from trtpipe.core.chat import ChatError, ChatTokenizer
 from trtpipe.core.runner import Making, Stage
 from trtpipe.errors import ConfigError
-from trtpipe.triton_repo import configs, repository, repository_check
+from trtpipe.triton_repo import configs, overlays, repository, repository_check
 from trtpipe.triton_repo.engine_parameters import EngineParameters
+from trtpipe.triton_repo.overlays import Merged, Overlays
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +49,7 @@ class Packaging(BaseModel):
     template_date: str = Field(description="The day that the chat template sees (ISO 8601).")
     models: BackendModels = BackendModels()
 
-    def engine(self) -> configs.TensorrtLlmEngine:
+    def engine(self, *, has_golden: bool) -> configs.TensorrtLlmEngine:
         parameters = EngineParameters(
             engine_folder=configs.ENGINE_FOLDER,
             tokenizer_folder=TOKENIZER_FOLDER,
@@ -59,7 +60,9 @@ class Packaging(BaseModel):
             chunked_context=self.chunked_context,
             scheduler_policy=self.scheduler_policy,
         )
-        return configs.TensorrtLlmEngine(parameters, self.template_date, self.requests_max, self.models)
+        return configs.TensorrtLlmEngine(
+            parameters, self.template_date, self.requests_max, self.models, has_golden=has_golden
+        )
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,13 @@ class Launch:
     notes: list[str]
 
 
-def stage(engine: Path, engine_digest: str, model: Path, launch: Launch, packaging: Packaging) -> Stage:
-    """Build the stage. ``model``: the folder whose tokenizer the engine's model has."""
+def stage(engine: Path, engine_digest: str, model: Path, launch: Launch, packaging: Packaging, site: Overlays) -> Stage:
+    """Build the stage. ``model``: the folder whose tokenizer the engine's model has.
+
+    Raises ConfigError for overlays that the configs can't have.
+    """
+    built = configs.build(packaging.engine(has_golden=(engine / golden_ids.FILE).is_file()))
+    merged = overlays.merge(built, site, engine)
     files = [model / name for name in model_folder.TOKENIZER_FILES if (model / name).is_file()]
     return Stage(
         name="package",
@@ -82,21 +90,23 @@ def stage(engine: Path, engine_digest: str, model: Path, launch: Launch, packagi
             "tokenizer": digest.of_value({path.name: digest.of_file(path) for path in files}),
             "models": repository.code_digest(PYTHON_MODELS),
             "launch": digest.of_value(dict(launch.files)),
+            **overlays.digest_of(site),
         },
         parameters=packaging,
         versions={},
-        make=lambda making: _make(making, engine, files, launch, packaging),
+        make=lambda making: _make(making, engine, files, launch, packaging.template_date, merged),
     )
 
 
-def _make(making: Making, engine: Path, files: list[Path], launch: Launch, packaging: Packaging) -> None:
+def _make(making: Making, engine: Path, files: list[Path], launch: Launch, template_date: str, merged: Merged) -> None:
     tokenizer = making.folder / TOKENIZER
     tokenizer.mkdir()
     for path in files:
         shutil.copyfile(path, tokenizer / path.name)
-    _require_tokenizer(tokenizer, files[0].parent, packaging.template_date)
+    _require_tokenizer(tokenizer, files[0].parent, template_date)
+    repository.try_golden(making, engine, tokenizer, template_date)
     repository.link_engine(making, engine)
-    repository.write_models(making, configs.build(packaging.engine()))
+    repository.write_models(making, merged)
     repository_check.check(making.folder)
     for name, text in launch.files.items():
         path = making.folder / LAUNCH / name

@@ -194,6 +194,7 @@ def test_a_server_that_does_not_load_is_told_with_its_reason(site: Site, monkeyp
 def test_a_measurement_that_fails_leaves_the_others_their_figures(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PLANNED_BLOCKS, "3")
     monkeypatch.setenv("STANDIN_UNSTEADY", "1")
+    monkeypatch.setenv("STANDIN_LEAD", "7")
     monkeypatch.setenv("STANDIN_REFUSES", "9")
     result = accept(site, "--load-requests", "3", "--load-answer-tokens", "9")
     whats = "\n".join(one.what for one in fault_of(result).each())
@@ -201,6 +202,7 @@ def test_a_measurement_that_fails_leaves_the_others_their_figures(site: Site, mo
     assert "the KV cache holds 96 tokens, less than one sequence of 128: longer requests fail" in whats
     assert "the same question got other ids the second time" in whats
     assert "is not that of the engine's ids" in whats
+    assert "preprocessing makes other ids of the prompt than this model's tokenizer: position 0 is 7 " in whats
     assert "3 of 3 requests failed: the server answered 500: the stand-in refuses this length" in whats
     steps = written()["steps"]
     assert {steps[name]["state"] for name in ("kv-blocks", "golden-ids", "load")} == {"failed"}

@@ -7,11 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trtpipe.chain.acceptance.steps import CheckFailed
+from trtpipe.core.golden_ids import difference
 from trtpipe.engines import vllm_checks
 from trtpipe.engines.trtllm.capacity import MIB
 from trtpipe.errors import ToolFailed, TrtpipeError
 from trtpipe.load import closed_loop, figures
-from trtpipe.triton_repo import client, engine_ids, running_facts
+from trtpipe.triton_repo import client, engine_ids, preprocessed, running_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,7 +96,10 @@ def kv_blocks(plan: Plan, addresses: Addresses) -> dict[str, Any]:
 
 
 def golden_ids(tokenizer: ChatTokenizer, http_url: str) -> dict[str, Any]:
-    """Ask known questions twice for ids and once for text. Raises CheckFailed where these do not fit together."""
+    """Ask known questions for the prompt's ids, twice for the answer's and once for its text.
+
+    Raises CheckFailed where these do not fit together.
+    """
     answers: list[dict[str, Any]] = []
     faults: list[TrtpipeError] = []
     for question in QUESTIONS:
@@ -110,6 +114,9 @@ def golden_ids(tokenizer: ChatTokenizer, http_url: str) -> dict[str, Any]:
         own = tokenizer.decode(ids)
         answers.append({"question": question, "prompt_ids": prompt, "answer_ids": ids, "text": text})
         said = vllm_checks.answer_faults(ids, own)
+        made = preprocessed.ids(http_url, question)
+        if parts := difference(prompt, made, tokenizer.bos_id, tokenizer.tokenizer.id_to_token):
+            said.append(f"preprocessing makes other ids of the prompt than this model's tokenizer: {parts}")
         if ids != again:
             said.append("the same question got other ids the second time")
         if not tokenizer.eos_ids.isdisjoint(ids):

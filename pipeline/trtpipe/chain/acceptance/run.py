@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from trtpipe.core.artifacts import Artifact
     from trtpipe.core.runner import Runner
     from trtpipe.engines.trtllm.build.gpu_query import Device
+    from trtpipe.triton_repo.overlays import Overlays
     from trtpipe.triton_repo.server import Addresses, Server
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where and of what an acceptance is made. ``out``: the file that it leaves.
+    """Where and of what an acceptance is made. ``out``: the file that it leaves; ``overlays``: of Triton's configs.
 
     ``baseline``: the folder of the unquantized model; ``no_drift``: why it can't be one, None where it can.
     """
@@ -42,6 +43,7 @@ class Site:
     checkpoint: Path
     addresses: Addresses
     devices: list[Device]
+    overlays: Overlays
     out: Path
     baseline: Path
     no_drift: str | None
@@ -106,7 +108,9 @@ class Acceptance:
         site = self.site
         date, ports = site.space.config.prompts.template_date, released.ports_of(site.space)
         planned = site.foretold.planned
-        release = trtllm_release.package(site.runner, made[0].path, planned.model, date, ports, planned.plan.target)
+        release = trtllm_release.package(
+            site.runner, made[0].path, planned.model, date, ports, planned.plan.target, site.overlays
+        )
         made.append(release)
         return _made(release, reused=site.runner.outcomes[-1].reused)
 

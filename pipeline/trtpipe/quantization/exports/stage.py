@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from trtpipe.core import environment
+from trtpipe.core import environment, golden_ids
 from trtpipe.core.process import run_worker
 from trtpipe.core.progress import Reporter
 from trtpipe.core.runner import LOG, Making, Stage
@@ -56,6 +56,7 @@ def stage(checkpoint: Path, checkpoint_digest: str, exporting: Exporting, *, tim
             reporter=making.reporter,
             time_limit_s=time_limit_s,
         )
+        golden_ids.carry(checkpoint, making.folder)
         for note in result["notes"]:
             making.note(note)
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from trtpipe.core import digest, environment
+from trtpipe.core import digest, environment, golden_ids
 from trtpipe.core.artifacts import Artifact
 from trtpipe.core.process import run_worker
 from trtpipe.core.runner import Making, Stage
@@ -63,6 +63,7 @@ def stage(
             time_limit_s=time_limit_s,
             environment={"OMP_WAIT_POLICY": "passive"},  # threads that spin while they wait starve each other
         )
+        golden_ids.carry(prompts.path, making.folder)
         for note in result["notes"]:
             making.note(note)
         making.figures |= {

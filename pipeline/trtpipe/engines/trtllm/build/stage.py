@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from trtpipe.core import reproduction
+from trtpipe.core import golden_ids, reproduction
 from trtpipe.core.process import tail
 from trtpipe.core.runner import Making, Stage
 from trtpipe.core.tool import run_tool
@@ -22,6 +22,7 @@ from trtpipe.engines.trtllm.built import folder, inspection, lock, request
 from trtpipe.errors import ToolFailed, TrtpipeError, raise_all
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from trtpipe.engines.trtllm.build.gpu_query import Device
@@ -38,6 +39,7 @@ class Building(BaseModel):
 
     arguments: dict[str, str | int]
     accepted_changes: list[str]
+    sanity: bool
     gpu_name: str
     sm: int
 
@@ -46,6 +48,7 @@ class Building(BaseModel):
 class Place:
     """Where and how it is built. ``timing_cache``: kept from build to build; it makes the next one shorter.
 
+    ``before``: tries the checkpoint, and raises where it is not worth the hours.
     ``driver_note``: under which condition the driver is new enough, if there is one.
     """
 
@@ -55,6 +58,7 @@ class Place:
     workers_why: str
     timing_cache: Path
     time_limit_s: float
+    before: Callable[[Making], None]
     driver_note: str | None = None
 
 
@@ -72,7 +76,11 @@ def stage(checkpoint: Path, checkpoint_digest: str, asked: Request, place: Place
         revision=1,
         inputs={"checkpoint": checkpoint_digest},
         parameters=Building(
-            arguments=asked.arguments, accepted_changes=asked.target.accepted_changes, gpu_name=first.name, sm=first.sm
+            arguments=asked.arguments,
+            accepted_changes=asked.target.accepted_changes,
+            sanity=asked.target.sanity,
+            gpu_name=first.name,
+            sm=first.sm,
         ),
         versions={"tensorrt_llm": place.installation.tensorrt_llm, "tensorrt": place.installation.tensorrt},
         make=lambda making: _make(making, checkpoint, asked, place),
@@ -87,11 +95,13 @@ def _make(making: Making, checkpoint: Path, asked: Request, place: Place) -> Non
             making.note(said["what"])
     if place.driver_note is not None:
         making.note(place.driver_note)
+    place.before(making)
     making.note(place.workers_why)
     reader = BuildLog(ranks, making.reporter)
     ending = _run(making, checkpoint, asked, place, reader)
     _require_ranks(making, ranks, ending, place.workers)
     making.figures |= reader.figures()
+    golden_ids.carry(checkpoint, making.folder)
     request.write(making.folder, asked)
     lock.write(making.folder, _lock(place, ranks))
     _require_as_asked(making)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import triton_python_backend_utils as pb_utils
 from chat import ChatError, ChatTokenizer
+from golden_ids import FIX, Golden, GoldenError, Surroundings
 from parameters import BEAMS, RequestError, refuse_beams, refuse_unread
 from prompt import encode, guide_bytes, word_lists
 from request_name import in_log
@@ -20,13 +21,24 @@ class TritonPythonModel:
 
     def initialize(self, args: dict[str, str]) -> None:
         config = json.loads(args["model_config"])
-        parameters = config["parameters"]
-        folder = Path(args["model_repository"]) / parameters["tokenizer_dir"]["string_value"]
+        parameters = {name: value["string_value"] for name, value in config["parameters"].items()}
+        place, date = Path(args["model_repository"]), parameters["template_date"]
+        folder = (place / parameters["tokenizer_dir"]).resolve()
         # The config tells which of the two kinds of engine is behind it, as it tells the BLS model.
         self.local = "GUIDE_TYPE" in [tensor["name"] for tensor in config["input"]]
-        date = parameters["template_date"]["string_value"]
-        self.tokenizer = ChatTokenizer.load(folder.resolve(), date=date)
+        self.tokenizer = ChatTokenizer.load(folder, date=date)
         self.table = TokenBytes(self.tokenizer.tokenizer)
+        if parameters.get("golden_prompts"):
+            self._require_golden((place / parameters["golden_prompts"]).resolve(), Surroundings.here(folder, date))
+
+    def _require_golden(self, path: Path, here: Surroundings) -> None:
+        """Let the model not load where it would make other ids than calibration did."""
+        try:
+            Golden.read(path).require(
+                lambda prompt: encode(prompt.text_input, self.tokenizer), self.tokenizer.tokenizer.id_to_token, here
+            )
+        except GoldenError as fault:
+            raise pb_utils.TritonModelException(f"{fault}. {FIX}") from None
 
     def execute(self, requests: list[Any]) -> list[Any]:
         return [self._respond(request) for request in requests]
