@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,12 +26,18 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
 class Site:
-    """Servers that only sleep. ``broken``: releases that don't start; ``slow``: those that start until unwanted."""
+    """Servers that only sleep.
+
+    ``broken``: releases that don't start; ``slow``: those that start until unwanted; ``lingering``: those that take
+    their time to end. ``fault``: why the front does not go over.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.store = Store(folder)
         self.broken: set[str] = set()
         self.slow: set[str] = set()
+        self.lingering: set[str] = set()
+        self.fault: Exception | None = None
         self.began: list[tuple[str, Addresses]] = []
         self.ended: list[str] = []
         self.over: list[str] = []
@@ -54,11 +61,14 @@ class Site:
             raise ToolFailed("it does not start", where="here", fix="none")
         with subprocess.Popen(SLEEP) as process:
             yield Server(at, process, Path("log"), 0.0)
+            time.sleep(0.3 if release.id in self.lingering else 0)
             process.kill()
         self.ended.append(release.id)
 
     async def go_over(self, served: Any) -> int:
         assert served[0] not in self.ended
+        if self.fault is not None:
+            raise self.fault
         self.over.append(served[0])
         return 0
 
@@ -126,6 +136,24 @@ def test_a_stop_does_not_wait_for_a_start(site: Site) -> None:
     follow(site, lambda: bool(site.make_current("b")) and site.began[-1][0] == "b")
 
     assert sorted(site.ended) == ["a", "b"]
+
+
+def test_a_stop_while_the_old_server_ends_ends_both(site: Site) -> None:
+    site.lingering = {"a"}
+
+    follow(site, lambda: bool(site.make_current("b")) and site.over == ["b"])
+
+    assert sorted(site.ended) == ["a", "b"]
+
+
+@pytest.mark.parametrize("fault", [ToolFailed("no", where="here", fix="none"), ValueError("no"), KeyError("no")])
+def test_a_server_that_the_front_can_t_go_over_to_is_ended(site: Site, fault: Exception) -> None:
+    site.fault = fault
+
+    follow(site, lambda: bool(site.make_current("b")) and len(site.said) == 2)
+
+    assert "`trtpipe promote b` has it tried again" in site.said[1]
+    assert site.ended == ["b", "a"]
 
 
 def test_a_server_that_ends_by_itself_is_told(site: Site) -> None:

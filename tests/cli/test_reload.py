@@ -37,6 +37,11 @@ def test_the_server_of_the_workspace_is_told_to_load(folder: Path, ports_up: int
     assert triton.headers[0][control.HEADER] == control.key_of(home)
 
 
+def test_ports_that_a_second_release_could_not_have_do_not_matter(folder: Path) -> None:
+    result = CliRunner().invoke(trtpipe, ["reload", "--set", "serving.grpc_port=8010"])
+    assert "no server runs here" in str(result.exception)
+
+
 def test_without_a_server_there_is_nothing_to_load(folder: Path) -> None:
     result = CliRunner().invoke(trtpipe, ["reload"])
     assert isinstance(result.exception, EnvironmentUnfit)

@@ -25,3 +25,9 @@ def test_a_host_is_one_number(host: str, family: socket.AddressFamily, number: s
 def test_only_numbers_of_ipv6_get_brackets() -> None:
     assert hosts.url("http", "::1", 8000) == "http://[::1]:8000"
     assert hosts.url("grpc", "example.org", 8001) == "grpc://example.org:8001"
+
+
+@pytest.mark.parametrize("host", ["127.0.0..1", "a" * 64])
+def test_a_mistyped_host_is_an_os_error(host: str) -> None:
+    with pytest.raises(OSError, match="not the name of a host"):
+        hosts.resolve(host)

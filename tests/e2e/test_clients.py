@@ -115,26 +115,14 @@ def test_tritonclient_with_asyncio(running: Server, expected: str, model: str) -
     assert len(texts) > 3
 
 
-def grpc_answer(running: Server, **fields: Any) -> tuple[Any, Any]:
-    """Return result and error of one request that has fields beside its tensors."""
+def test_a_time_limit_of_tritonclient_is_refused_in_words(running: Server) -> None:
     found: queue.Queue[tuple[Any, Any]] = queue.Queue()
     with tritonclient.grpc.InferenceServerClient(grpc_address(running)) as asking:
         asking.start_stream(lambda result, error: found.put((result, error)))
-        asking.async_stream_infer("ensemble", inputs(tritonclient.grpc, stream=False), **fields)
-        return found.get(timeout=LIMIT_S)
-
-
-def test_a_time_limit_of_tritonclient_is_refused_in_words(running: Server) -> None:
-    _, error = grpc_answer(running, timeout=1_000_000)
+        asking.async_stream_infer("ensemble", inputs(tritonclient.grpc, stream=False), timeout=1_000_000)
+        _, error = found.get(timeout=LIMIT_S)
 
     assert "timeout has no effect" in str(error)
-
-
-def test_what_triton_keeps_from_the_models_has_no_effect_over_grpc(running: Server, expected: str) -> None:
-    result, error = grpc_answer(running, priority=2, sequence_id=7, sequence_start=True)
-
-    assert error is None
-    assert text(result) == expected
 
 
 def test_tritonclient_over_http_sees_the_models_and_may_not_infer(server: str) -> None:

@@ -59,17 +59,20 @@ def front(folder: Path, triton: StandIn, drain_s: float) -> Iterator[tuple[subpr
             process.kill()
 
 
-def test_a_stop_lets_running_requests_end_and_takes_no_more(tmp_path: Path, triton: StandIn) -> None:
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_lets_running_requests_end_and_takes_no_more(
+    tmp_path: Path, triton: StandIn, stop: signal.Signals
+) -> None:
     with front(tmp_path, triton, drain_s=10) as (process, url):
         with httpx.stream("POST", url, json=BODY, trust_env=False) as response:
             lines = response.iter_lines()
             next(lines)
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(stop)
             time.sleep(0.4)
             with pytest.raises(httpx.ConnectError):
                 httpx.post(url, json=BODY, trust_env=False)
             assert list(lines)[-2] == "data: [DONE]"
-        assert process.wait(20) == -signal.SIGTERM
+        assert process.wait(20) == -stop
     assert not triton.left.is_set()
 
 

@@ -113,3 +113,19 @@ def test_a_checkpoint_is_no_engine(tmp_path, engine):
     (found,) = faults(read(tmp_path))
 
     assert "has the keys architecture, dtype; no build_config" in found
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"build_config": None},
+        {"build_config": BUILT, "pretrained_config": None},
+        {"build_config": BUILT | {"plugin_config": None, "max_beam_width": "x", "max_seq_len": []}},
+    ],
+)
+def test_a_config_of_another_form_is_no_crash(tmp_path, engine, document):
+    folder = engine()
+    (folder / "config.json").write_text(json.dumps(document))
+
+    for problem in engine_check.check(read(tmp_path), folder):
+        assert isinstance(problem, TrtpipeError)

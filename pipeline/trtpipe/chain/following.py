@@ -19,6 +19,8 @@ from trtpipe.release.current import current_id, link
 from trtpipe.triton_repo.server import Addresses, Server, wait
 
 POLL_S = 0.5
+# What a release that is damaged, or of another version, ends in.
+UNSERVABLE = (TrtpipeError, OSError, ValueError, LookupError)
 
 # Starts a server of a release on the addresses; the third says whether it is still wanted.
 Start = Callable[[Artifact, Addresses, Callable[[], bool]], AbstractContextManager[Server]]
@@ -103,14 +105,22 @@ class Following:
             after = Held(self.start, release, addresses)
             await asyncio.wrap_future(after.server)
             left = await self.go_over(served)
-        except (TrtpipeError, OSError) as fault:
-            self.note(f"release {current} can't be served, {now.release.id} still is: {fault}")
+            await asyncio.to_thread(now.end)
+        except UNSERVABLE as fault:
+            await _end(after)
+            self.note(
+                f"release {current} can't be served, {now.release.id} still is: {fault}; `trtpipe rollback`, then "
+                f"`trtpipe promote {current}` has it tried again"
+            )
             return now
         except BaseException:  # the front ends
-            if after is not None:
-                await asyncio.to_thread(after.end)
+            await _end(after)
             raise
-        await asyncio.to_thread(now.end)
         cut = f"; {left} requests to {now.release.id} were cut off" if left else ""
         self.note(f"release {release.id} is served, by Triton at {addresses.http_url}{cut}")
         return after
+
+
+async def _end(started: Held | None) -> None:
+    if started is not None:
+        await asyncio.to_thread(started.end)

@@ -25,9 +25,11 @@ def reload(options: Options) -> None:
     space = options.workspace()
     with options.console() as console:
         serving = Serving(space, Store(space.root), None, console.note)
-    # With `serve --follow` the release may be on the second ports; of none the first are named.
-    folders = {each: server.working_folder(serving.store.state, each) for each in (serving.addresses, serving.second)}
-    addresses = next((each for each, folder in folders.items() if control.has_key(folder)), serving.addresses)
+    # With `serve --follow` the release may be on the second ports, and while it goes over, there are two.
+    places = serving.addresses, serving.addresses.higher(space.config.serving.second_ports_up)
+    folders = {each: server.working_folder(serving.store.state, each) for each in places}
+    held = [each for each in places if control.has_key(folders[each])]
+    addresses = min(held, key=lambda each: server.is_ready(each.http_url), default=serving.addresses)
     started = time.monotonic()
     control.reload(addresses.http_url, folders[addresses], time_limit_s=space.config.serving.ready_timeout_s)
     seconds = time.monotonic() - started

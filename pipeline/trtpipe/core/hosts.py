@@ -7,7 +7,10 @@ import socket
 
 def resolve(host: str) -> tuple[socket.AddressFamily, str]:
     """Return the numeric address of ``host``; of a name that has several, an IPv4 one. Raises OSError."""
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except UnicodeError:  # an empty label, or one that is too long
+        raise socket.gaierror(socket.EAI_NONAME, "not the name of a host") from None
     family, *_, address = min(found, key=lambda each: each[0] != socket.AF_INET)
     return family, str(address[0])
 

@@ -7,7 +7,7 @@ import logging
 import math
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING
 
@@ -93,9 +93,19 @@ async def _run(
     try:
         await server.serve(sockets=[taken])
     finally:
-        watching.cancel()
-        with suppress(asyncio.CancelledError):
-            await watching
+        await _end(watching)
+    if not watching.cancelled() and (fault := watching.exception()) is not None:
+        raise fault
+
+
+async def _end(watching: asyncio.Task[None]) -> None:
+    """Cancel a task and wait for its end; a Ctrl-C, which cancels the one that waits, is passed on after that."""
+    watching.cancel()
+    try:
+        await asyncio.wait([watching])
+    except asyncio.CancelledError:
+        await asyncio.wait([watching])
+        raise
 
 
 async def _watch(server: uvicorn.Server, on_ready: Callable[[], None], until: Callable[[], Awaitable[None]]) -> None:

@@ -50,7 +50,7 @@ def check(source: Source, engine: Path) -> Iterator[TrtpipeError]:
     """Yield what the engine can't do of what its config asks for."""
     asked = _Asked(source)
     config = _config(engine)
-    if "build_config" not in config:
+    if not isinstance(config.get("build_config"), dict):
         if in_cpp(source.config):
             keys = f"has the keys {', '.join(sorted(config))}" if config else "can't be read"
             yield asked.fault(
@@ -71,9 +71,19 @@ def _config(engine: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _section(config: dict[str, Any], key: str) -> dict[str, Any]:
+    found = config.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _count(config: dict[str, Any], key: str) -> int | None:
+    found = config.get(key)
+    return found if isinstance(found, int) else None
+
+
 def _ranks(asked: _Asked, engine: Path, config: dict[str, Any]) -> Iterator[TrtpipeError]:
-    mapping = config.get("pretrained_config", {}).get("mapping", {})
-    world = int(mapping.get("tp_size", 1)) * int(mapping.get("pp_size", 1))
+    mapping = _section(_section(config, "pretrained_config"), "mapping")
+    world = (_count(mapping, "tp_size") or 1) * (_count(mapping, "pp_size") or 1)
     ranks = len(list(engine.glob("rank*.engine")))
     if ranks != world:
         yield asked.fault(
@@ -90,14 +100,14 @@ def _ranks(asked: _Asked, engine: Path, config: dict[str, Any]) -> Iterator[Trtp
 
 
 def _limits(asked: _Asked, built: dict[str, Any]) -> Iterator[TrtpipeError]:
-    beams = built.get("max_beam_width")
+    beams = _count(built, "max_beam_width")
     if beams is not None and (asked.number("max_beam_width") or 1) > beams:
         yield asked.fault(
             f"max_beam_width is {asked.text('max_beam_width')}, the engine was built for {beams}",
             "max_beam_width",
             f"make it {beams}, or build the engine with more",
         )
-    plugins = built.get("plugin_config", {})
+    plugins = _section(built, "plugin_config")
     for key in PAGED_CONTEXT if plugins.get("use_paged_context_fmha") is False else ():
         if asked.is_true(key):
             yield asked.fault(
@@ -105,8 +115,8 @@ def _limits(asked: _Asked, built: dict[str, Any]) -> Iterator[TrtpipeError]:
                 key,
                 "make it false, or build the engine with it",
             )
-    tokens, block = asked.number("max_tokens_in_paged_kv_cache"), plugins.get("tokens_per_block")
-    longest = built.get("max_seq_len")
+    tokens, block = asked.number("max_tokens_in_paged_kv_cache"), _count(plugins, "tokens_per_block")
+    longest = _count(built, "max_seq_len")
     if tokens and block and longest:
         needed = min(longest, asked.number("max_attention_window_size") or longest)
         if tokens // block * block < needed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-# Triton's own, with what they would do: nothing here reads them. HTTP passes all of them on, gRPC the time limit alone.
+# Triton's own, with why they do nothing here. HTTP passes all of them on, gRPC tells of the time limit alone.
 WITHOUT_EFFECT = {
     "timeout": "a request is not timed out in the queue; let the client give up, which cancels it",
     "priority": "requests are served in the order of their arrival",
