@@ -25,11 +25,11 @@ from pace import Pace
 from parameters import RequestError
 from reply import Reply
 from request_name import in_log
+from sampling import sampling_of, texts_of
 from token_bytes import TokenBytes
-from vllm import AsyncEngineArgs, SamplingParams
+from vllm import AsyncEngineArgs
 from vllm.config import StructuredOutputsConfig
 from vllm.exceptions import VLLMClientError
-from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 from vllm.v1.engine.async_llm import AsyncLLM
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Engine:
     async def _generate(self, reply: Reply, generation: Generation, pace: Pace) -> None:
         answer = Answer(
             self._table,
-            self._texts("stop_words_list", generation.stop_words),
+            texts_of("stop_words_list", generation.stop_words, self._table),
             generation.answer_tokens_min,
             opens_text=self._tokenizer.has_template,
         )
@@ -204,7 +204,7 @@ class Engine:
     async def _outputs(self, reply: Reply, generation: Generation, pace: Pace) -> AsyncGenerator[Any, None]:
         """Yield what vLLM makes of a request, and count it. Closing it aborts the request in the engine."""
         prompt = {"prompt_token_ids": generation.prompt_ids}
-        stream = self._llm.generate(prompt, self._sampling(generation), self._own_id(reply))
+        stream = self._llm.generate(prompt, sampling_of(generation, self._table), self._own_id(reply))
         try:
             async with aclosing(stream):
                 async for output in stream:
@@ -223,31 +223,6 @@ class Engine:
         """Return an id for vLLM and its log: the client's, made unique, because clients may choose equal ones."""
         number = str(next(self._numbers))
         return f"{reply.request_id}-{number}" if reply.request_id else number
-
-    def _sampling(self, generation: Generation) -> SamplingParams:
-        return SamplingParams(
-            max_tokens=generation.answer_tokens_max,
-            min_tokens=generation.answer_tokens_min,
-            # The ending tokens are the request's own; vLLM would add the model's to them.
-            ignore_eos=True,
-            stop_token_ids=sorted(generation.end_ids),
-            # vLLM makes ids of them again, in the middle of a text and after a space.
-            bad_words=self._texts("bad_words_list", generation.bad_words),
-            detokenize=False,
-            # 0: of the chosen tokens alone, by the model's own distribution, before temperature and penalties.
-            logprobs=0 if generation.log_probs else None,
-            structured_outputs=StructuredOutputsParams(**generation.guide) if generation.guide else None,
-            output_kind=RequestOutputKind.DELTA,
-            **generation.sampling,
-        )
-
-    def _texts(self, name: str, words: list[list[int]]) -> list[str]:
-        """Return words as they read. Raises RequestError for one without text, which every answer would hold."""
-        texts = [self._table.written_text(word) for word in words]
-        if "" in texts:
-            word = words[texts.index("")]
-            raise RequestError(f"{name}: the tokenizer has no text for {word}; a token that ends answers is an end_id")
-        return texts
 
     async def _watch(self) -> None:
         """Pass cancellations on to the engine, and notice its death also when nobody asks it anything."""
