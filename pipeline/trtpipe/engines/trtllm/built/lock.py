@@ -29,7 +29,7 @@ class Lock(BaseModel):
     tensorrt: str
     backend: Literal["tensorrtllm"] = Field(default="tensorrtllm", description="Triton's backend that serves it.")
     container_image: str | None = Field(description="Image that built it; null: the host's own installation.")
-    container_digest: str | None = Field(description="sha256 of the image; null where it has none.")
+    container_digest: str | None = Field(description="sha256 of the image in its repository; null: unknown.")
     driver_floor: int = Field(description="Oldest major version of NVIDIA's driver that the release's CUDA runs on.")
     driver_at_build: str
     gpu_name: str = Field(description="As the driver calls it.")
