@@ -173,8 +173,8 @@ def require_here(found: Inspection, serving_image: str | None = None) -> list[st
 
 def _serving_image(found: Inspection, kept: lock.Lock) -> str:
     if found.request is None:
-        return RELEASES[kept.tensorrt_llm].serving_images[0]
-    return serving.image_of(found.request.target, kept)
+        return lock.release_of(kept, found.engine.path).serving_images[0]
+    return serving.image_of(found.request.target, kept, found.engine.path)
 
 
 def inspect(folder: Path, target: Path | None, overrides: tuple[str, ...]) -> Inspection:

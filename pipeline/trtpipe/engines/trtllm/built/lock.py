@@ -8,12 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from trtpipe.core import documents
 from trtpipe.core.store import write_json
+from trtpipe.engines.trtllm.build.releases import RELEASES
 from trtpipe.engines.trtllm.built import lock_rules
 from trtpipe.errors import ConfigError, raise_all
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from trtpipe.engines.trtllm.build.releases import Release
     from trtpipe.engines.trtllm.built.lock_rules import Host
 
 LOCK = "engine.lock.json"
@@ -52,6 +54,18 @@ def read(folder: Path) -> Lock:
             where=str(path),
             fix="build it with `trtpipe build-engine`, which writes one",
         ) from None
+
+
+def release_of(lock: Lock, folder: Path) -> Release:
+    """Return the release that built an engine. Raises ConfigError where an edited or foreign lock names another."""
+    found = RELEASES.get(lock.tensorrt_llm)
+    if found is None:
+        raise ConfigError(
+            f"the lock names TensorRT-LLM {lock.tensorrt_llm}, a version that this program does not know",
+            where=f"{folder / LOCK} tensorrt_llm",
+            fix=f"known: {', '.join(RELEASES)}; build the engine again",
+        )
+    return found
 
 
 def enforce(lock: Lock, host: Host, *, ranks: int, where: str) -> None:
