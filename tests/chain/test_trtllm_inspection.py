@@ -115,7 +115,7 @@ def test_another_version_is_refused(engine: Path, made: tuple[Site, Artifact]) -
     assert "TensorRT-LLM 1.3.0rc20 has no engines" in refused(inspection.inspect(engine))
 
 
-def test_o_45_another_sm_is_refused_rank_by_rank(engine: Path, made: tuple[Site, Artifact]) -> None:
+def test_another_sm_is_refused_rank_by_rank(engine: Path, made: tuple[Site, Artifact]) -> None:
     rewrite(unrecorded(engine) / lock.LOCK, sm_by_rank=[80] * 7 + [86])
     (finding,) = chain.inspect(engine, made[0].target_file, ()).refusals
     assert finding.what.startswith("built for SM 80, 86 (NVIDIA A100-SXM4-80GB), and the target's a100-80gb is SM 80")

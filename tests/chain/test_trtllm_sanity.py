@@ -36,7 +36,7 @@ def test_a_sound_checkpoint_is_built_and_what_was_found_is_recorded(site: Site) 
     assert any("chooses the model's token at 100% of " in note for note in made.record.notes)
 
 
-def test_o_28_a_garbled_checkpoint_ends_before_the_build(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_garbled_checkpoint_ends_before_the_build(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in site.checkpoint.glob("*.safetensors"):
         tensors = load_file(path)
         scales = {name: one for name, one in tensors.items() if name.endswith("weights_scaling_factor")}

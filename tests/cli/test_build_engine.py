@@ -206,9 +206,7 @@ def test_a_real_build_and_its_inspection(site: Site) -> None:
     assert "is SM 89" in other.stdout
 
 
-def test_o_44_an_engine_is_held_against_this_machine(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_is_held_against_this_machine(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = json.loads(run("build-engine", "--checkpoint", "checkpoint", "--json").stdout)["stages"][0]["path"]
     assert run("inspect", path, "--here").exit_code == 0
     older = standin.install(tmp_path / "older", grammar.FILE, version="1.1.0")

@@ -52,7 +52,7 @@ def test_a_client_sends_a_single_message_as_text_and_a_conversation_as_a_documen
         ([1, 5, 6, 99], "position 3 is 99 None instead of the end"),
     ],
 )
-def test_o_51_the_place_where_ids_part_and_both_tokens_are_named(found: list[int], said: str | None) -> None:
+def test_the_place_where_ids_part_and_both_tokens_are_named(found: list[int], said: str | None) -> None:
     assert difference(ONE.ids, found, 1, SPELLED.get) == said
 
 

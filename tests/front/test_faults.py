@@ -19,7 +19,8 @@ from stand_in_triton import StandIn, event
     ("status", "content", "expected", "code"),
     [
         (400, b'{"error": "min_tokens is 9"}', 400, None),
-        (503, b'{"error": "the engine has died"}', 502, "engine_failed"),
+        (503, b'{"error": "the engine has died"}', 503, "unavailable"),
+        (500, b'{"error": "no reason"}', 502, "engine_failed"),
     ],
 )
 def test_faults_of_the_engine_keep_their_words(

@@ -83,7 +83,7 @@ def test_equal_ids_let_the_model_load(module: ModuleType, release: Path) -> None
     load(module, release, golden_prompts="")
 
 
-def test_o_51_a_prompt_without_its_bos_keeps_the_model_from_loading(module: ModuleType, release: Path) -> None:
+def test_a_prompt_without_its_bos_keeps_the_model_from_loading(module: ModuleType, release: Path) -> None:
     without_bos(release)
     with pytest.raises(Unloadable) as caught:
         load(module, release)

@@ -50,30 +50,28 @@ def ask(
 ) -> list[dict[str, Any]]:
     """Return scorable rows: each prompt's ids with the ids of the answer that Triton gave, one at a time, greedily.
 
-    The prompts are taken from all segments in turn; those that leave no room for an answer are passed over.
+    The prompts are taken from all segments in turn. Passed over are those that leave no room for an answer, and those
+    as long as calibration cuts prompts: the rows have the cut one's ids, and Triton would be asked the whole.
     """
     about = released.read(release)
     tokenizer = ChatTokenizer.load(about.tokenizer)
-    chosen = choose(prompts.path / "heldout.jsonl", count, about.context_tokens - ANSWER_TOKENS_MAX)
+    cut = prompts.record.parts.parameters["prompt_tokens_max"]
+    longest = min(about.context_tokens - ANSWER_TOKENS_MAX, cut - 1)
+    chosen = choose(prompts.path / "heldout.jsonl", count, longest)
     rows = []
     for index, row in enumerate(chosen):
         reporter.progress("ask through Triton", index, len(chosen))
-        whole = row["prompt_tokens"] < prompts.record.parts.parameters["prompt_tokens_max"]
-        require_same_ids(row, running.addresses.http_url, tokenizer, whole=whole)
-        rows.append(_scorable(row, _answer(running, row["messages"]), tokenizer))
+        require_same_ids(row, running.addresses.http_url, tokenizer)
+        rows.append(_scorable(row, _answer(running, row["messages"]), tokenizer, about.context_tokens))
     reporter.progress("ask through Triton", len(chosen), len(chosen))
     return rows
 
 
-def require_same_ids(row: dict[str, Any], http_url: str, tokenizer: ChatTokenizer, *, whole: bool) -> None:
-    """Raise ToolFailed where preprocessing makes other ids of a prompt than calibration did.
-
-    ``whole``: the row has all of the prompt's ids, none of which were cut off at the length limit.
-    """
+def require_same_ids(row: dict[str, Any], http_url: str, tokenizer: ChatTokenizer) -> None:
+    """Raise ToolFailed where preprocessing makes other ids of a prompt than calibration did."""
     wanted = row["ids"][: row["prompt_tokens"]]
     found = preprocessed.ids(http_url, golden_ids.GoldenPrompt(row["messages"], wanted).text_input)
-    ids = found if whole else found[: len(wanted)]
-    parts = golden_ids.difference(wanted, ids, tokenizer.bos_id, tokenizer.tokenizer.id_to_token)
+    parts = golden_ids.difference(wanted, found, tokenizer.bos_id, tokenizer.tokenizer.id_to_token)
     if parts is not None:
         raise ToolFailed(
             f"the server makes other ids of a prompt than calibration did: {parts}",
@@ -107,14 +105,17 @@ def choose(heldout: Path, count: int, prompt_tokens_max: int) -> list[dict[str, 
     return [row for row in in_turn if row is not None][:count]
 
 
-def _scorable(row: dict[str, Any], text: str, tokenizer: ChatTokenizer) -> dict[str, Any]:
-    """Encode an answer again; an empty one keeps the EOS that the engine must have preferred."""
+def _scorable(row: dict[str, Any], text: str, tokenizer: ChatTokenizer, context_tokens: int) -> dict[str, Any]:
+    """Encode an answer again; an empty one keeps the EOS that the engine must have preferred.
+
+    Encoded again, it may have more tokens than the engine made, but no more than fit.
+    """
     prompt_ids = row["ids"][: row["prompt_tokens"]]
     answer_ids = tokenizer.encode(text) or [tokenizer.end_id]
     return {
         "id": row["id"],
         "segment": row["segment"],
-        "ids": prompt_ids + answer_ids,
+        "ids": (prompt_ids + answer_ids)[:context_tokens],
         "prompt_tokens": len(prompt_ids),
         "score_from": len(prompt_ids),
     }

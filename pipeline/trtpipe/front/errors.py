@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import JSONResponse
 
 from trtpipe.errors import TrtpipeError
-from trtpipe.triton_repo.exchange import NoServer, OutOfTime, Refused
+from trtpipe.triton_repo.exchange import NoServer, OutOfTime, Refused, Unavailable
 
 INVALID = "invalid_request_error"
 
@@ -44,6 +44,8 @@ def from_fault(fault: TrtpipeError) -> ApiError:
             return ApiError(400, fault.what)
         case OutOfTime():
             return ApiError(504, fault.what, kind="server_error", code="timeout")
+        case Unavailable():
+            return ApiError(503, fault.what, kind="server_error", code="unavailable")
         case NoServer():
             return ApiError(503, "the model is not available", kind="server_error", code="unavailable")
         case _:

@@ -56,6 +56,10 @@ class Piece:
     log_prob_ids: tuple[int, ...] | None = None
 
 
+class Unavailable(ToolFailed):
+    """The server has no place for the request, or no engine: status 503. It was not answered."""
+
+
 class NoServer(EnvironmentUnfit):
     """Nobody accepts connections at the address: the request was not sent."""
 

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 
 from trtpipe.errors import ToolFailed
-from trtpipe.triton_repo.exchange import Piece, Refused
+from trtpipe.triton_repo.exchange import Piece, Refused, Unavailable
 
-BAD_REQUEST = 400
+KINDS = {400: Refused, 503: Unavailable}
 
 
 def endpoint(url: str, model: str, *, stream: bool) -> str:
@@ -61,14 +61,13 @@ class Events:
 
 
 def document(content: bytes, response: httpx.Response) -> dict[str, Any]:
-    """Read one document. Raises Refused or ToolFailed; Triton sends some errors with status 200."""
+    """Read one document. Raises ToolFailed or a kind of it (KINDS); Triton sends some errors with status 200."""
     try:
         found: dict[str, Any] = json.loads(content)
     except ValueError:
         found = {"error": content.decode(errors="replace").strip() or "no content"}
     if "error" in found or response.is_error:
-        kind = Refused if response.status_code == BAD_REQUEST else ToolFailed
-        raise kind(
+        raise KINDS.get(response.status_code, ToolFailed)(
             f"the server answered {response.status_code}: {found.get('error', found)}",
             where=str(response.url),
             fix="correct the request" if response.is_client_error else "see the server's log",

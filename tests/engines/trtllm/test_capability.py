@@ -49,7 +49,7 @@ def test_every_combination_has_exactly_one_row_with_its_reason_and_source(weight
         ("w4a8_awq", "fp8_e4m3", 89, True, True),
         ("fp8", "model", 80, False, False),
         ("w4a8_awq", "fp8_e4m3", 86, False, False),
-        ("w4a8_awq", "model", 80, False, False),  # case O-18
+        ("w4a8_awq", "model", 80, False, False),
         ("w4a16_awq", "model", 100, False, False),
     ],
 )

@@ -93,7 +93,7 @@ def not_finite(scales: torch.Tensor) -> torch.Tensor:
         (not_finite, "the outputs of its layer 0 are not finite, and those of the model are"),
     ],
 )
-def test_o_28_garbled_scales_are_found(
+def test_garbled_scales_are_found(
     made: Path, tmp_path: Path, damage: Callable[[torch.Tensor], torch.Tensor], said: str
 ) -> None:
     shutil.copytree(made / "ranks", tmp_path / "ranks")

@@ -9,9 +9,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from trtpipe.chain import check, prompts, served, trtllm_scoring
+from trtpipe.chain.acceptance.measures import QUESTIONS
 from trtpipe.chain.acceptance.steps import CheckFailed
 from trtpipe.chain.trtllm_release import SAME
 from trtpipe.core import model_folder
+from trtpipe.core.chat import ChatTokenizer
 from trtpipe.engines import scored_rows
 from trtpipe.engines.scoring.scripted import Place
 from trtpipe.engines.trtllm.build import probe
@@ -129,3 +131,13 @@ def _require_same_model(model: Path, baseline: Path) -> None:
         for key in (*SAME, "vocab_size")
         if own.get(key) != other.get(key)
     ])  # fmt: skip
+    ids = [
+        [tokenizer.encode_chat([{"role": "user", "content": question}]) for question in QUESTIONS]
+        for tokenizer in map(ChatTokenizer.load, (baseline, model))
+    ]
+    if ids[0] != ids[1]:
+        raise ConfigError(
+            "the unquantized model's tokenizer or chat template makes other ids of a question than that of --model",
+            where=str(baseline / "tokenizer.json"),
+            fix="give the model that the checkpoint was made of with --baseline",
+        )

@@ -131,7 +131,7 @@ class Acceptance:
         tokenizer = ChatTokenizer.load(released.read(release).tokenizer, date=date)
         plan, reporter = site.foretold.planned.plan, site.runner.reporter
         steps.run("kv-blocks", lambda: measures.kv_blocks(plan, site.addresses))
-        steps.run("golden-ids", lambda: measures.golden_ids(tokenizer, url))
+        steps.run("golden-ids", lambda: measures.golden_ids(tokenizer, url, kv_reuse=plan.target.kv_reuse))
         requests = self.settings.requests
         steps.run(
             "load",
