@@ -56,7 +56,7 @@ def _prompt_set(path: Path) -> Iterator[str]:
     text = (path / artifacts.RECORD).read_text("utf-8")
     golden = "".join(file.read_text("utf-8") for file in path.glob("golden.json"))
     for name in ("calibration", "heldout"):
-        for row in map(json.loads, (path / f"{name}.jsonl").read_text("utf-8").splitlines()):
+        for row in map(json.loads, (path / f"{name}.jsonl").read_text("utf-8").strip().split("\n")):
             if row.keys() != ROW:
                 yield f"{name} {row['id']}: {sorted(row)}"
             if not 1 <= row["score_from"] < len(row["ids"]) or row["prompt_tokens"] > len(row["ids"]):

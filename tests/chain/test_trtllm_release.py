@@ -231,6 +231,7 @@ def test_what_is_not_compared_is_said(with_docker: Callable[[str | None], Site])
     [
         ("config.json", {"version": "1.1.0"}, "the engine is of TensorRT-LLM 1.1.0, and the lock says 1.2.1"),
         (lock.LOCK, {"sm_by_rank": [80] * 7 + [86]}, "built for SM 80, 86"),
+        (lock.LOCK, {"tensorrt_llm": "1.1.0"}, "the lock names TensorRT-LLM 1.1.0, a version that this program does "),
         (lock.LOCK, {"sm_by_rank": [80] * 4}, "the lock is of 4 ranks, and the engine has 8"),
     ],
 )

@@ -189,13 +189,14 @@ def install_docker(
     folder.mkdir()
     (programs / "nvidia-smi").rename(folder / "nvidia-smi")
     told = f"echo nvcr.io/nvidia/tensorrt-llm/release@{digest}" if digest else "true"
+    absent = "echo 'Error response from daemon: No such image' >&2; exit 1"
     if serving is not None:
         (serving / "python3").symlink_to(serving / "python-of-the-stand-in")
     script = f"""#!/bin/sh
 echo "$@" >> {folder}/calls.txt
 case "$1" in
 image)
-  case "$*" in *tritonserver*) {"true" if serving else "false"} ;; *) {told} ;; esac ;;
+  case "$*" in *tritonserver*) {"true" if serving else absent} ;; *) {told} ;; esac ;;
 run)
   while [ "${{1#nvcr.io/}}" = "$1" ]; do shift; done
   case "$1" in *tritonserver*) inside={serving} ;; *) inside={programs} ;; esac

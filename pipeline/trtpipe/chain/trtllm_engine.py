@@ -161,7 +161,7 @@ def require_here(found: Inspection, serving_image: str | None = None) -> list[st
         tensorrt_llm=None if serves is None else serves.tensorrt_llm,
         tensorrt=None if serves is None else serves.tensorrt,
         image=serves.image.name if serves and serves.image else None,
-        image_digest=serves.image.digest if serves and serves.image else None,
+        image_references=serves.image.references if serves and serves.image else (),
     )
     lock.enforce(kept, host, ranks=found.engine.world_size, where=str(found.engine.path / lock.LOCK))
     notes = lock_rules.notes(kept, host)
@@ -173,8 +173,8 @@ def require_here(found: Inspection, serving_image: str | None = None) -> list[st
 
 def _serving_image(found: Inspection, kept: lock.Lock) -> str:
     if found.request is None:
-        return RELEASES[kept.tensorrt_llm].serving_images[0]
-    return serving.image_of(found.request.target, kept)
+        return lock.release_of(kept, found.engine.path).serving_images[0]
+    return serving.image_of(found.request.target, kept, found.engine.path)
 
 
 def inspect(folder: Path, target: Path | None, overrides: tuple[str, ...]) -> Inspection:

@@ -59,7 +59,7 @@ def package(
     Raises what ``servable.require_engine`` raises, and ConfigError for a model that is not the engine's, for KV reuse
     or chunked context that the engine cannot have, or for a target without chunked context that it needs.
     """
-    image = None if current is None else serving.image_of(current, lock.read(engine))
+    image = None if current is None else serving.image_of(current, lock.read(engine), engine)
     found, asked, uncompared = servable.require_engine(engine, image)
     artifact = artifacts.read(engine)
     _require_same_model(found, model)
@@ -78,7 +78,7 @@ def package(
         models=target.triton,
     )
     kept = lock.read(engine)
-    notes = [*uncompared, *changed, *serving.notes(target, kept)]
+    notes = [*uncompared, *changed, *serving.notes(target, kept, engine)]
     launch = trtllm_repository.Launch(release_files.files(engine, target, kept, ports), notes)
     return runner.obtain(trtllm_repository.stage(engine, artifact.digest, model, launch, packaging, site))
 

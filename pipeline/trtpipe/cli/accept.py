@@ -70,7 +70,7 @@ def accept(
     devices = host.require(foretold.planned, checkpoint, addresses)
     site_overlays = overlays.read(space.root / overlays.FOLDER)
     baseline = (baseline or foretold.planned.model).absolute()
-    no_drift = drift.why_not(foretold.planned, baseline)
+    no_drift = drift.why_not(baseline)
     if options.dry_run:
         steps = [name for name in NAMES if no_drift is None or name not in drift.STEPS]
         text = f"this machine has all for: {', '.join(steps)}"

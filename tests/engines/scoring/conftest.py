@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 ROWS = [
-    {"id": "a", "ids": [3, 1, 4, 1, 5, 9], "score_from": 2},
+    {"id": "a", "ids": [3, 1, 4, 1, 5, 9], "score_from": 2, "text": "one\u2028row\u2029of\u0085text"},
     {"id": "b", "ids": [2, 7, 1], "score_from": 1},
     {"id": "c", "ids": list(range(40)), "score_from": 37},
 ]
@@ -37,7 +37,7 @@ class Scored:
 def scored(folder: Path, model_type: str) -> Scored:
     model = tiny.own(folder / "model", model_type)
     rows = folder / "rows.jsonl"
-    rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    rows.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS), encoding="utf-8")
     parts = []
     for row in ROWS:
         with torch.inference_mode():

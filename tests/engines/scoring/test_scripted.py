@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,8 @@ from trtpipe.errors import ToolFailed
 if TYPE_CHECKING:
     from engines.scoring.conftest import Scored
 
-IMAGE = container.Image("nvcr.io/nvidia/tensorrt-llm/release:1.2.1", None)
+REPOSITORY = "nvcr.io/nvidia/tensorrt-llm/release"
+IMAGE = container.Image(f"{REPOSITORY}:1.2.1", (f"{REPOSITORY}@sha256:{'ab' * 32}",))
 
 
 @pytest.fixture
@@ -71,6 +73,36 @@ def test_a_refusal_is_told_in_the_scripts_own_words(making: Making, tmp_path: Pa
     assert (caught.value.what, caught.value.where) == ("no such thing", str(making.log))
 
 
+@dataclass
+class Watching(Silent):
+    """Keeps the progress that is shown."""
+
+    shown: list[tuple[int, int]] = field(default_factory=list)
+
+    def progress(self, label: str, done: int, total: int) -> None:
+        self.shown.append((done, total))
+
+
+LINES = """trtpipe-progress 1 9
+trtpipe-progress 2 9trtpipe-progress 3
+trtpipe-progress
+trtpipe-progress 4 9[TensorRT-LLM][WARNING] of another rank
+[TensorRT-LLM][INFO] without an endtrtpipe-progress 5 9
+Loading:  50%trtpipe-note slowtrtpipe-refusal no such thing
+trtpipe-refusal another rank's
+"""
+
+
+def test_what_ranks_tell_at_once_is_told_apart(making: Making, tmp_path: Path, llama: Scored) -> None:
+    installation, watching = on_host(tmp_path), Watching()
+    python = Path(installation.program).with_name("python-of-the-stand-in")
+    python.write_text(f"#!{sys.executable}\nprint({LINES!r}, end='')\nraise SystemExit(1)\n")
+    with pytest.raises(ToolFailed) as caught:
+        run(replace(making, reporter=watching), installation, llama)
+    assert caught.value.what == "no such thing"
+    assert watching.shown == [(1, 9), (2, 9), (5, 9)]
+
+
 def test_scores_that_are_none_are_refused(making: Making) -> None:
     with pytest.raises(ToolFailed, match="there are no scores"):
         scripted.require_scores(making.folder / "scores.npz", making)
@@ -85,6 +117,8 @@ def test_in_a_container_all_that_the_job_names_is_there(
     figures = run(making, Installation("1.2.1", "10.14.1.48", "trtllm-build", "docker", IMAGE), llama)
     assert figures["rows"] == 3
     words = (docker / "calls.txt").read_text().splitlines()[0].split()
+    assert IMAGE.references[0] in words, "the bytes that were probed, whatever the tag has come to mean"
+    assert IMAGE.name not in words
     mounts = {word for before, word in pairwise(words) if before == "--volume"}
     assert mounts == {
         *(f"{path}:{path}:ro" for path in (scripted.HERE, llama.model, llama.rows.parent)),

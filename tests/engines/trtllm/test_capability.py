@@ -169,8 +169,6 @@ def test_fp8_kv_before_sm_89_is_warned_of() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"speculative_mode": "draft_tokens_external", "draft_tokens_max": 4, "kv_reuse": False},
-         "speculative_mode draft_tokens_external needs kv_reuse"),
         ({"speculative_mode": "medusa", "draft_tokens_max": 4},
          "speculative_mode medusa needs Medusa heads, and a plain causal LM has none"),
         ({"speculative_mode": "eagle", "draft_tokens_max": 300},

@@ -36,7 +36,7 @@ SCORING_LIMIT_S = 14400.0
 COMPARED = ("overall", "segments", "reasons", "policy", "intervals")
 
 
-def why_not(planned: Planned, baseline: Path) -> str | None:
+def why_not(baseline: Path) -> str | None:
     """Return why drift can't be measured; None where it can. ``baseline``: the folder of the unquantized model.
 
     Raises ConfigError where that is no model's folder.
@@ -46,9 +46,6 @@ def why_not(planned: Planned, baseline: Path) -> str | None:
         return f"{baseline} is quantized already: give the model that it was made of with --baseline"
     if not any(baseline.glob(model_folder.WEIGHTS)):
         return f"{baseline} has no weights ({model_folder.WEIGHTS}): give the unquantized model with --baseline"
-    mode = planned.plan.target.speculative_mode
-    if mode != "none":
-        return f"a token at a time is forced to score an engine, and this one guesses ahead (speculative_mode: {mode})"
     return None
 
 

@@ -65,7 +65,8 @@ def joined(parts: Sequence[Part]) -> Part:
 
 def rows_of(path: Path) -> list[Row]:
     """Read rows that the caller has checked."""
-    documents: list[dict[str, Any]] = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    with path.open(encoding="utf-8") as file:  # splitlines would cut at U+2028, which JSON leaves in a string
+        documents: list[dict[str, Any]] = [json.loads(line) for line in file]
     return [Row(str(row["id"]), tuple(row["ids"]), row["score_from"]) for row in documents]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 BASELINE, ENGINE = "huggingface_script.py", "tensorrt_llm_script.py"
 FIGURES = "figures.json"
+# Ranks share one pipe: what one tells can stand behind an unfinished line of another, or before the next's.
+TOLD = re.compile(rf"({markers.PROGRESS}|{markers.NOTE}|{markers.REFUSAL}) ")
+COUNTED = re.compile(r"(\d+) (\d+)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ def score(
     line = _line(script, run / reproduction.JOB, place.installation, making.folder, ranks)
     label, engine = f"trtpipe-{run.name}", place.installation.engine
     if engine is not None and place.installation.image is not None:
-        image = place.installation.image.name
+        image = place.installation.image.reference
         line = container.wrapped(engine, image, line, read=[HERE, *read], written=[making.folder, run], label=label)
     reproduction.of_tool(run, line, making.folder)
     said = _Said(making.reporter, f"score with {script}")
@@ -99,12 +103,16 @@ class _Said:
         self.refusal: str | None = None
 
     def take(self, line: str) -> None:
-        kind, _, text = line.partition(" ")
+        _, *told = TOLD.split(line)
+        for kind, text in zip(told[::2], told[1::2], strict=True):
+            self._take(kind, text.strip())
+
+    def _take(self, kind: str, text: str) -> None:
         if kind == markers.PROGRESS:
-            done, total = map(int, text.split())
-            self._reporter.progress(self._label, done, total)
+            if counted := COUNTED.fullmatch(text):
+                self._reporter.progress(self._label, int(counted[1]), int(counted[2]))
         elif kind == markers.NOTE:
             self.notes.append(text)
             self._reporter.note(text)
-        elif kind == markers.REFUSAL:
+        else:
             self.refusal = self.refusal or text

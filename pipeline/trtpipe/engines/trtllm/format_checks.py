@@ -160,8 +160,6 @@ def speculation(target: TensorrtLlmTarget, row: Capability, batch_size: int) -> 
             fix="speculative_mode: none, draft_tokens_max: 0",
             source=mode.source,
         )
-    if mode.mode == "draft_tokens_external" and not target.kv_reuse:
-        yield Finding("refused", f"{words} needs kv_reuse", "kv_reuse", fix="kv_reuse: true", source=mode.source)
     if mode.heads:
         yield Finding(
             "refused", f"{words} needs {mode.heads}, and a plain causal LM has none", "speculative_mode",

@@ -24,7 +24,8 @@ ROWS_AT_ONCE = 8
 def main(job: dict[str, Any]) -> None:
     on_gpu = torch.cuda.is_available()
     notes = [] if on_gpu else [restore_weights(), CLIP_LEFT_OUT]
-    rows = [json.loads(line)["ids"] for line in Path(job["prompts"]).read_text("utf-8").splitlines()]
+    with Path(job["prompts"]).open(encoding="utf-8") as file:  # splitlines would cut at U+2028, which a prompt may have
+        rows = [json.loads(line)["ids"] for line in file]
     ids = [token for row in rows for token in row]
     size = min(BLOCK_TOKENS, len(ids))
     blocks = [ids[start : start + size] for start in range(0, len(ids) - size + 1, size)]

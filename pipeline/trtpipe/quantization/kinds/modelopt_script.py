@@ -22,7 +22,8 @@ def main(job: dict[str, Any]) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = AutoModelForCausalLM.from_pretrained(job["model"], torch_dtype=torch.bfloat16, local_files_only=True)
     model = model.eval().to(device)
-    rows = [json.loads(line)["ids"] for line in Path(job["prompts"]).read_text("utf-8").splitlines()]
+    with Path(job["prompts"]).open(encoding="utf-8") as file:  # splitlines would cut at U+2028, which a prompt may have
+        rows = [json.loads(line)["ids"] for line in file]
 
     def calibrate(one: Any) -> None:
         with torch.inference_mode():

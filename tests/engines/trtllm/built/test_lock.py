@@ -31,12 +31,14 @@ def reasons(kept: Lock, here: Host, ranks: int = 8) -> list[TrtpipeError]:
 
 
 @pytest.mark.parametrize(
-    ("image", "digest"), [("i:1", "sha256:a"), ("i:1", None), ("j:1", "sha256:b")], ids=["same", "unknown", "another"]
+    ("image", "references"),
+    [("i:1", ["i@sha256:a"]), ("i:1", ["i@sha256:b", "i@sha256:a"]), ("i:1", []), ("j:1", ["j@sha256:b"])],
+    ids=["same", "one of several", "unknown", "another"],
 )
-def test_the_same_host_is_let_through(image: str, digest: str | None) -> None:
+def test_the_same_host_is_let_through(image: str, references: list[str]) -> None:
     lock.enforce(locked(), host(), ranks=8, where="release")
     built = locked(container_image="i:1", container_digest="sha256:a")
-    lock.enforce(built, host(image=image, image_digest=digest), ranks=8, where="release")
+    lock.enforce(built, host(image=image, image_references=references), ranks=8, where="release")
 
 
 @pytest.mark.parametrize(
@@ -51,8 +53,9 @@ def test_the_same_host_is_let_through(image: str, digest: str | None) -> None:
          f"built for SM 80 ({A100}), running on SM 86 (NVIDIA A10)"),
         ({"sm_by_rank": [90] * 7 + [89]}, {"sms": [90] * 8}, "built for SM 89, 90"),
         ({}, {"gpu_names": ["NVIDIA A100-SXM4-40GB"] * 8}, f"built for {A100}, running on NVIDIA A100-SXM4-40GB"),
-        ({"container_image": "i:1", "container_digest": "sha256:a"}, {"image": "i:1", "image_digest": "sha256:b"},
-         "built in i:1 when that was sha256:a, and here it is sha256:b"),
+        ({"container_image": "i:1", "container_digest": "sha256:a"},
+         {"image": "i:1", "image_references": ["i@sha256:b", "j@sha256:c"]},
+         "built in i:1 when that was sha256:a, and here it is i@sha256:b, j@sha256:c"),
         ({}, {"sms": [80] * 4}, "the engine has 8 ranks, one a GPU, and there are 4 GPUs"),
     ],
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -14,6 +15,8 @@ from trtpipe.errors import EnvironmentUnfit
 
 ENGINES = ("docker", "podman")
 INSPECT_LIMIT_S = 60
+# What docker and podman say of an image that they have not; anything else on stderr is a fault of theirs.
+ABSENT = re.compile("no such image|image not known", re.IGNORECASE)
 # podman under SELinux gives neither the GPUs nor the user's folders to a confined container.
 GPUS = {
     "docker": ("--gpus", "all"),
@@ -29,10 +32,14 @@ NAME = ("--env", "HOME=/tmp", "--env", "USER=trtpipe")
 
 @dataclass(frozen=True)
 class Image:
-    """``digest``: sha256:... of the image's manifest; None where it was never pulled from a registry."""
+    """``references``: NAME@sha256:... of these bytes, those of the image's own repository first.
+
+    There are none where it was never pulled, several where it has other names, or one repository lists the manifest
+    under several digests, as podman does with that of all platforms and that of this one.
+    """
 
     name: str
-    digest: str | None
+    references: tuple[str, ...] = ()
 
     @property
     def is_pinned(self) -> bool:
@@ -41,7 +48,13 @@ class Image:
     @property
     def reference(self) -> str:
         """What names these bytes: a tag can mean others from one command to the next."""
-        return self.name if self.is_pinned or self.digest is None else f"{repository_of(self.name)}@{self.digest}"
+        return self.name if self.is_pinned or not self.references else self.references[0]
+
+    @property
+    def digest(self) -> str | None:
+        """sha256:... under which its own repository has it; None where that is not known."""
+        repository, _, digest = self.reference.partition("@")
+        return digest if digest and repository_of(repository) == repository_of(self.name) else None
 
 
 def repository_of(name: str) -> str:
@@ -56,7 +69,7 @@ def engine() -> str | None:
 
 
 def inspect(engine: str, name: str) -> Image:
-    """Return the image on this machine. Raises EnvironmentUnfit where it is not: nothing is fetched here."""
+    """Return the image on this machine. Raises what ``find`` does, and where it is not here: nothing is fetched."""
     found = find(engine, name)
     if found is None:
         raise EnvironmentUnfit(
@@ -66,13 +79,31 @@ def inspect(engine: str, name: str) -> Image:
 
 
 def find(engine: str, name: str) -> Image | None:
-    """Return the image, None where it is not on this machine."""
+    """Return the image, None where it is not on this machine.
+
+    Raises EnvironmentUnfit where that cannot be told: the daemon is down, or not for this user.
+    """
     command = [engine, "image", "inspect", "--format", "{{range .RepoDigests}}{{println .}}{{end}}", name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSPECT_LIMIT_S)
-    if done.returncode:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSPECT_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise _unanswered(engine, name, f"no answer in {INSPECT_LIMIT_S} s") from None
+    except OSError as fault:
+        raise _unanswered(engine, name, str(fault)) from None
+    if done.returncode and ABSENT.search(done.stderr):
         return None
-    digests = dict(line.split("@", 1) for line in done.stdout.splitlines() if "@" in line)  # of each repository
-    return Image(name, digests.get(repository_of(name), next(iter(digests.values()), None)))
+    if done.returncode:
+        raise _unanswered(engine, name, done.stderr.strip() or f"exit status {done.returncode}")
+    listed = [line for line in done.stdout.split() if "@" in line]
+    return Image(name, tuple(sorted(listed, key=lambda line: repository_of(line) != repository_of(name))))
+
+
+def _unanswered(engine: str, name: str, said: str) -> EnvironmentUnfit:
+    return EnvironmentUnfit(
+        f"{engine} does not tell whether the image {name} is here: {said}",
+        where=engine,
+        fix=f"`{engine} image inspect {name}` has to work for this user: does the service run, and let the user in?",
+    )
 
 
 def plain(engine: str, image: Image) -> list[str]:

@@ -144,7 +144,7 @@ def _run(making: Making, checkpoint: Path, asked: Request, place: Place, reader:
 def _image_words(image: container.Image) -> str:
     if image.is_pinned:
         return f"built in {image.name}"
-    if image.digest is None:
+    if not image.references:
         return f"built in {image.name}, a name that can come to mean other bytes: it has no digest to name instead"
     return (
         f"built in {image.reference}: {image.name}, which the target names, can come to mean other bytes; write that "

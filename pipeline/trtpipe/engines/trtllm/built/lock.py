@@ -8,12 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from trtpipe.core import documents
 from trtpipe.core.store import write_json
+from trtpipe.engines.trtllm.build.releases import RELEASES
 from trtpipe.engines.trtllm.built import lock_rules
 from trtpipe.errors import ConfigError, raise_all
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from trtpipe.engines.trtllm.build.releases import Release
     from trtpipe.engines.trtllm.built.lock_rules import Host
 
 LOCK = "engine.lock.json"
@@ -29,7 +31,7 @@ class Lock(BaseModel):
     tensorrt: str
     backend: Literal["tensorrtllm"] = Field(default="tensorrtllm", description="Triton's backend that serves it.")
     container_image: str | None = Field(description="Image that built it; null: the host's own installation.")
-    container_digest: str | None = Field(description="sha256 of the image; null where it has none.")
+    container_digest: str | None = Field(description="sha256 of the image in its repository; null: unknown.")
     driver_floor: int = Field(description="Oldest major version of NVIDIA's driver that the release's CUDA runs on.")
     driver_at_build: str
     gpu_name: str = Field(description="As the driver calls it.")
@@ -52,6 +54,18 @@ def read(folder: Path) -> Lock:
             where=str(path),
             fix="build it with `trtpipe build-engine`, which writes one",
         ) from None
+
+
+def release_of(lock: Lock, folder: Path) -> Release:
+    """Return the release that built an engine. Raises ConfigError where an edited or foreign lock names another."""
+    found = RELEASES.get(lock.tensorrt_llm)
+    if found is None:
+        raise ConfigError(
+            f"the lock names TensorRT-LLM {lock.tensorrt_llm}, a version that this program does not know",
+            where=f"{folder / LOCK} tensorrt_llm",
+            fix=f"known: {', '.join(RELEASES)}; build the engine again",
+        )
+    return found
 
 
 def enforce(lock: Lock, host: Host, *, ranks: int, where: str) -> None:

@@ -40,7 +40,7 @@ class Locked(Protocol):
 class Host:
     """What an engine would run on. ``tensorrt_llm``, ``tensorrt``: None where nothing here tells the version.
 
-    ``image``, ``image_digest``: what serves, where it is asked for from outside.
+    ``image``: what serves, where it is asked for from outside; ``image_references``: NAME@sha256:... of its bytes.
     """
 
     tensorrt_llm: str | None
@@ -49,17 +49,17 @@ class Host:
     gpu_names: list[str]
     sms: list[int]
     image: str | None = None
-    image_digest: str | None = None
+    image_references: Sequence[str] = ()
 
     @classmethod
     def of(
         cls, found: Sequence[Device], *, tensorrt_llm: str | None, tensorrt: str | None, image: str | None = None,
-        image_digest: str | None = None,
+        image_references: Sequence[str] = (),
     ) -> Host:  # fmt: skip
         return cls(
             tensorrt_llm=tensorrt_llm, tensorrt=tensorrt, driver=found[0].driver if found else "0",
             gpu_names=[one.name for one in found], sms=[one.sm for one in found], image=image,
-            image_digest=image_digest,
+            image_references=image_references,
         )  # fmt: skip
 
 
@@ -84,12 +84,12 @@ def version_faults(lock: Locked, host: Host, *, where: str) -> Iterator[Environm
 
 def _image_faults(lock: Locked, host: Host, where: str) -> Iterator[EnvironmentUnfit]:
     """Yield what one name has come to mean; another image than the one that built is compared by its versions."""
-    built, here = lock.container_digest, host.image_digest
-    if built is not None and here is not None and built != here:
+    built, here = lock.container_digest, host.image_references
+    if built is not None and here and built not in {reference.partition("@")[2] for reference in here}:
         yield EnvironmentUnfit(
-            f"built in {host.image} when that was {built}, and here it is {here}",
+            f"built in {host.image} when that was {built}, and here it is {', '.join(here)}",
             where=where,
-            fix=f"pull {built} again, or name the bytes that you mean in the target: serving_image: NAME@{here}",
+            fix=f"pull {built} again, or name the bytes that you mean in the target: serving_image: {here[0]}",
         )
 
 

@@ -55,7 +55,7 @@ def document(serving: Serving) -> dict[str, Any]:
 def image_of(launch: Path) -> str | None:
     """Return the image that the files of a release's ``launch`` folder name; None where they do not say."""
     try:
-        image: str = yaml.safe_load((launch / FILE).read_text("utf-8"))["services"][SERVICE]["image"]
-    except (OSError, yaml.YAMLError, KeyError, TypeError):  # a changed file is the record's matter
+        image = yaml.safe_load((launch / FILE).read_text("utf-8"))["services"][SERVICE]["image"]
+    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError):  # a changed file is the record's matter
         return None
-    return image
+    return image if isinstance(image, str) else None

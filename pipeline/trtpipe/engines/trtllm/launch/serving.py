@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtpipe.engines.trtllm.build.releases import RELEASES, needed_words
+from trtpipe.engines.trtllm.build.releases import needed_words
 from trtpipe.engines.trtllm.built import folder
+from trtpipe.engines.trtllm.built.lock import release_of
 from trtpipe.engines.trtllm.launch.line import EXIT_TIMEOUT_S, Ports
 from trtpipe.engines.trtllm.launch.ranks import Ranks
 
@@ -58,34 +59,37 @@ class Serving:
 
 
 def of(engine: Path, target: TensorrtLlmTarget, lock: Lock, ports: Ports) -> Serving:
-    """Raises ConfigError where the engine is not whole."""
+    """Raises ConfigError where the engine is not whole, or its lock names a version that is not known."""
     found = folder.read(engine)
     return Serving(
         ranks=Ranks.of(found),
-        image=image_of(target, lock),
+        image=image_of(target, lock, engine),
         ports=ports,
         gpu_name=lock.gpu_name,
-        driver=needed_words(lock.driver_floor, RELEASES[lock.tensorrt_llm].older_drivers),
+        driver=needed_words(lock.driver_floor, release_of(lock, engine).older_drivers),
         load_time_limit_s=target.load_time_limit_s,
         replicas_max=target.replicas_max,
         batch_size_max=int(found.config["build_config"]["max_batch_size"]),
     )
 
 
-def image_of(target: TensorrtLlmTarget, lock: Lock) -> str:
-    """Return the target's image, else the one that built where it can serve, else the first of the version's."""
+def image_of(target: TensorrtLlmTarget, lock: Lock, engine: Path) -> str:
+    """Return the target's image, else the one that built where it can serve, else the first of the version's.
+
+    Raises ConfigError where the lock, which lies in ``engine``, names a version that is not known.
+    """
     if target.serving_image != "auto":
         return target.serving_image
-    images = RELEASES[lock.tensorrt_llm].serving_images
+    images = release_of(lock, engine).serving_images
     base = (lock.container_image or "").partition("@")[0]
     if base in images:
         return f"{base}@{lock.container_digest}" if lock.container_digest else base
     return images[0]
 
 
-def notes(target: TensorrtLlmTarget, lock: Lock) -> list[str]:
+def notes(target: TensorrtLlmTarget, lock: Lock, engine: Path) -> list[str]:
     """Return what a person should know of the choice."""
-    image = image_of(target, lock)
+    image = image_of(target, lock, engine)
     pin = "`serving_image: NAME@sha256:...` in the target pins them"
     tagged = f"launch files name {image} by a tag, which can come to mean other bytes: {pin}"
     return [] if "@sha256:" in image else [tagged]
