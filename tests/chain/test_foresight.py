@@ -83,3 +83,15 @@ def test_bad_input_is_found_in_a_dry_run_too(space: Workspace) -> None:
     (space.root / "model/model.safetensors").unlink()
     done = trtpipe("run", "--dry-run", folder=space.root)
     assert (done.code, done.stderr.splitlines()[0]) == (3, "error: there are no *.safetensors files")
+
+
+@pytest.mark.parametrize("command", [["package", "--dry-run"], ["package"]])
+def test_overlays_are_judged_before_the_stages_that_come_first(space: Workspace, command: list[str]) -> None:
+    overlay = space.root / "triton_repo/overlays/tensorrt_llm.pbtxt"
+    overlay.parent.mkdir(parents=True)
+    overlay.write_text("model_transaction_policy { decoupled: false }")
+    done = trtpipe(*command, "-q", folder=space.root)
+    assert done.code == 3
+    assert "decoupled is false, and the model's code streams" in done.stderr
+    assert f"{overlay}:1" in done.stderr
+    assert not (space.root / "calibration").exists()

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from google.protobuf import text_format
 
-from served_engines import ENGINES, TENSORRT_LLM
+from served_engines import ENGINES, LOCAL, TENSORRT_LLM
 from trtpipe.errors import ConfigError, TrtpipeError
 from trtpipe.triton_repo import configs, overlays
+from trtpipe.triton_repo.configs import LocalEngine, TensorrtLlmEngine
 
 
 def write(folder: Path, **texts: str) -> Path:
@@ -18,10 +19,10 @@ def write(folder: Path, **texts: str) -> Path:
     return folder
 
 
-def faults(folder: Path) -> set[tuple[str, str]]:
+def faults(folder: Path, engine: LocalEngine | TensorrtLlmEngine = TENSORRT_LLM) -> set[tuple[str, str]]:
     """Return what is refused, each with file and line."""
     with pytest.raises(TrtpipeError) as caught:
-        overlays.merge(configs.build(TENSORRT_LLM), overlays.read(folder), None)
+        overlays.merge(configs.build(engine), overlays.read(folder), None)
     assert all(fault.fix for fault in caught.value.each())
     return {(Path(str(fault.where)).relative_to(folder).as_posix(), fault.what) for fault in caught.value.each()}
 
@@ -114,3 +115,128 @@ def test_what_is_no_overlay_is_refused_all_at_once(tmp_path: Path) -> None:
     assert found["ensemble.pbtxt:2"] == "an overlay can't change `name`"
     assert found["notes.txt"] == "`notes.txt` is the overlay of no model"
     assert isinstance(caught.value.each()[0], ConfigError)
+
+
+REORDERED = "the pieces of a stream would overtake each other"
+# kind of engine, model, overlay -> what is refused, and the line where it stands
+CONTRADICTIONS = {
+    "two that end a stream": (
+        "vllm", "postprocessing", "\ninstance_group { count: 2 kind: KIND_CPU }",
+        2, f"2 instances of postprocessing: {REORDERED}",
+    ),
+    "two groups, one of them without a count": (
+        "tensorrt-llm", "postprocessing", "instance_group { kind: KIND_CPU }\ninstance_group { kind: KIND_CPU }",
+        1, f"2 instances of postprocessing: {REORDERED}",
+    ),
+    "one for each GPU": (
+        "tensorrt-llm", "postprocessing", "instance_group { count: 1 }",
+        1, f"an instance of postprocessing for each GPU: {REORDERED}",
+    ),
+    "two engines": (
+        "vllm", "tensorrt_llm", "instance_group { count: 2 kind: KIND_CPU }",
+        1, "2 instances of tensorrt_llm: each is an engine of its own",
+    ),
+    "a GPU": (
+        "vllm", "preprocessing", "instance_group { count: 1 kind: KIND_GPU }",
+        1, "KIND_GPU, and the local engine's models run on the CPU",
+    ),
+    "less than one": (
+        "tensorrt-llm", "preprocessing", "instance_group {\n  count: -1\n  kind: KIND_CPU\n}",
+        2, "the instance count is -1, which Triton reads as 1",
+    ),
+    "an ensemble with instances": (
+        "vllm", "ensemble", "# one\ninstance_group { count: 1 kind: KIND_CPU }",
+        2, "Triton loads no ensemble with `instance_group`",
+    ),
+    "an ensemble with an empty part": (
+        "vllm", "ensemble", "optimization {}", 1, "Triton loads no ensemble with `optimization`",
+    ),
+    "batches": (
+        "vllm", "tensorrt_llm", "max_batch_size: 8",
+        1, "max_batch_size is 8, and the model's code takes one prompt a request",
+    ),
+    "one answer of what streams": (
+        "vllm", "tensorrt_llm_bls", "model_transaction_policy { decoupled: false }",
+        1, "decoupled is false, and the model's code streams",
+    ),
+    "scheduling where there is none": (
+        "vllm", "preprocessing", "\n\nsequence_batching {}",
+        3, "an overlay can't give preprocessing `sequence_batching`",
+    ),
+    "scheduling in place of another": (
+        "tensorrt-llm", "tensorrt_llm", "sequence_batching {}",
+        1, "an overlay can't give tensorrt_llm `sequence_batching`",
+    ),
+    "an ensemble without steps": (
+        "vllm", "ensemble", "dynamic_batching {}", 1, "an overlay can't give ensemble `dynamic_batching`",
+    ),
+    "a number that stands for nothing": (
+        "vllm", "preprocessing", "instance_group {\n  kind: KIND_CPU\n}\nbatch_input { kind: 99 }",
+        4, "Triton knows no `kind` 99",
+    ),
+    "a type that is none": (
+        "vllm", "postprocessing", 'output {\n  name: "OUTPUT"\n  data_type: 99\n}', 3, "Triton knows no `data_type` 99",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CONTRADICTIONS)
+def test_what_code_or_triton_contradict_is_refused(tmp_path: Path, case: str) -> None:
+    kind, model, text, line, what = CONTRADICTIONS[case]
+    assert (f"{model}.pbtxt:{line}", what) in faults(write(tmp_path, **{model: text}), ENGINES[kind])
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        ("postprocessing", "instance_group { kind: KIND_CPU }"),
+        ("postprocessing", "instance_group { count: 0 kind: KIND_CPU }"),
+        ("postprocessing", "instance_group { count: 1 kind: KIND_GPU gpus: [0] }"),
+        ("tensorrt_llm", "dynamic_batching { max_queue_delay_microseconds: 5 }"),
+        ("tensorrt_llm_bls", "instance_group { count: 8 kind: KIND_CPU }"),
+    ],
+)
+def test_what_comes_to_one_instance_or_is_a_sites_own_passes(tmp_path: Path, model: str, text: str) -> None:
+    assert overlays.merge(configs.build(TENSORRT_LLM), overlays.read(write(tmp_path, **{model: text})), None).notes
+
+
+def test_an_empty_part_is_not_as_generated(tmp_path: Path) -> None:
+    site = overlays.read(write(tmp_path, preprocessing="optimization {}"))
+    assert overlays.merge(configs.build(LOCAL), site, None).notes == [
+        "preprocessing: optimization not as generated, by triton_repo/overlays/preprocessing.pbtxt"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("name", 'name: ""'),
+        ("runtime", 'runtime: "other.so"'),
+        ("default_model_filename", 'default_model_filename: "other.py"'),
+        ("cc_model_filenames", 'cc_model_filenames { key: "9.0" value: "other.py" }'),
+        ("version_policy", "version_policy {}"),
+        ("response_cache", "response_cache {}"),
+    ],
+)
+def test_what_decides_which_code_runs_is_refused_as_its_default_too(tmp_path: Path, field: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=f"an overlay can't change `{field}`") as caught:
+        overlays.read(write(tmp_path, preprocessing=f"# ours\n{text}\n"))
+    assert caught.value.where == f"{tmp_path / 'preprocessing.pbtxt'}:2"
+
+
+def test_what_is_no_folder_and_what_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    (tmp_path / "folder" / "ensemble.pbtxt").mkdir(parents=True)
+    (tmp_path / "folder" / "preprocessing.pbtxt").symlink_to(tmp_path / "gone")
+    said = {
+        "file": ["is not a folder"],
+        "link": ["is a link that leads nowhere"],
+        "folder": ["is not a file", "is a link that leads nowhere"],
+    }
+    for name, wanted in said.items():
+        with pytest.raises(TrtpipeError) as caught:
+            overlays.read(tmp_path / name)
+        assert [fault.what for fault in caught.value.each()] == wanted
+        assert {fault.exit_code for fault in caught.value.each()} == {3}
+        assert all(str(fault.where).startswith(str(tmp_path / name)) and fault.fix for fault in caught.value.each())

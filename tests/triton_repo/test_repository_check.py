@@ -271,3 +271,19 @@ def test_a_file_that_is_no_config_is_named_with_its_line(repository):
 def test_a_folder_that_is_not_there_is_said(tmp_path):
     with pytest.raises(ConfigError, match="no such folder"):
         repository_check.check(tmp_path / "none")
+
+
+def test_what_triton_refuses_or_reads_otherwise_is_named(repository):
+    edit(repository, "ensemble", "max_batch_size", "instance_group { count: 1 kind: KIND_CPU }\nmax_batch_size")
+    edit(repository, "tensorrt_llm_bls", r"count: \d+", "count: -2")
+
+    assert faults(repository) == {
+        line_of(repository, "ensemble", "instance_group"): "Triton loads no ensemble with `instance_group`",
+        line_of(repository, "tensorrt_llm_bls", "count"): "the instance count is -2, which Triton reads as 1",
+    }
+
+
+def test_a_number_that_stands_for_nothing_is_named(repository):
+    edit(repository, "postprocessing", "data_type: TYPE_STRING", "data_type: 99")
+
+    assert faults(repository) == {line_of(repository, "postprocessing", "99"): "Triton knows no `data_type` 99"}

@@ -146,6 +146,7 @@ class Chain:
             models=_local(self.space).triton,
         )
         site = overlays.read(self.space.root / overlays.FOLDER)
+        repository.judge(packaging, site)  # before the stages that it comes after: see `plan`
         return self.runner.obtain(repository.stage(self.engine.path, self.engine.digest, packaging, site))
 
     @cached_property

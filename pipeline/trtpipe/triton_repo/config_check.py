@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from google.protobuf.message import Message
 from tritonclient.grpc import model_config_pb2 as mc
 
 from trtpipe.errors import ConfigError, TrtpipeError
@@ -44,6 +45,49 @@ def tensors(source: Source, model: Model) -> Iterator[TrtpipeError]:
                 where=source.at("output" if last else "input"),
                 fix="add it as TensorRT-LLM's template has it",
             )
+
+
+def scheduling(config: mc.ModelConfig) -> str | None:
+    """Return the name of the field that says how requests are scheduled; None where there is none."""
+    found: str | None = config.WhichOneof("scheduling_choice")
+    return found
+
+
+def enums(source: Source, message: Message) -> Iterator[TrtpipeError]:
+    """Yield the numbers in ``message``, and in all that it holds, that stand for nothing in their field."""
+    for field, value in message.ListFields():
+        if isinstance(value, Mapping):
+            entries = list(value.values())
+        else:
+            entries = list(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else [value]
+        for entry in entries:
+            if isinstance(entry, Message):
+                yield from enums(source, entry)
+            elif field.enum_type is not None and entry not in field.enum_type.values_by_number:
+                names = ", ".join(field.enum_type.values_by_name)
+                where = source.at_number(field.name, entry)
+                yield ConfigError(f"Triton knows no `{field.name}` {entry}", where=where, fix=f"one of {names}")
+
+
+def instances(source: Source) -> Iterator[TrtpipeError]:
+    """Yield counts that Triton would read otherwise, and what it refuses beside the steps of an ensemble.
+
+    Source: ``model_config_utils.cc`` and ``ensemble_utils.cc`` of triton-inference-server/core.
+    """
+    config = source.config
+    for group in config.instance_group:
+        if group.count < 0:
+            what = f"the instance count is {group.count}, which Triton reads as 1"
+            yield ConfigError(what, where=source.at_number("count", group.count), fix="make it 1 or more")
+    if scheduling(config) == "ensemble_scheduling":
+        given = {field.name for field, _ in config.ListFields()}
+        for name in ("instance_group", "optimization", "model_warmup"):
+            if name in given:
+                yield ConfigError(
+                    f"Triton loads no ensemble with `{name}`",
+                    where=source.at(name),
+                    fix="take it out: its steps have their own",
+                )
 
 
 def in_cpp(config: mc.ModelConfig) -> bool:

@@ -18,14 +18,11 @@ from tritonclient.grpc import model_config_pb2 as mc
 
 from trtpipe.core import digest
 from trtpipe.errors import ConfigError, TrtpipeError, raise_all
-from trtpipe.triton_repo import engine_check, pbtxt, repository_check, source
+from trtpipe.triton_repo import engine_check, overlay_check, pbtxt, repository_check, source
 from trtpipe.triton_repo.source import Source
 
 FOLDER = "triton_repo/overlays"
 SUFFIX = ".pbtxt"
-# What decides which code runs as the model: another would not be the one that was packaged and checked.
-DECIDED = ("name", "backend", "platform")
-
 
 # By model. Merged, ``config`` is the whole one and ``lines`` stay the overlay's.
 Overlays = Mapping[str, Source]
@@ -42,6 +39,8 @@ class Merged:
 
 def read(folder: Path) -> dict[str, Source]:
     """Return the overlays in a folder, which need not be there. Raises ConfigError or Problems: all faults at once."""
+    if not folder.is_dir() and (folder.is_symlink() or folder.exists()):
+        raise ConfigError(_not_a("folder", folder), where=str(folder), fix="make it a folder of overlays, or remove it")
     found: dict[str, Source] = {}
     problems: list[TrtpipeError] = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -52,15 +51,14 @@ def read(folder: Path) -> dict[str, Source]:
             what, fix = f"`{path.name}` is the overlay of no model", f"call it MODEL{SUFFIX}; the models are {models}"
             problems.append(ConfigError(what, where=str(path), fix=fix))
             continue
+        if not path.is_file():
+            problems.append(ConfigError(_not_a("file", path), where=str(path), fix="make it a file, or remove it"))
+            continue
         overlay, faults = source.read(path)
         problems += faults
         if overlay is not None:
             found[path.stem] = overlay
-            problems += [
-                ConfigError(f"an overlay can't change `{field.name}`", where=overlay.at(field.name), fix="take it out")
-                for field, _ in overlay.config.ListFields()
-                if field.name in DECIDED
-            ]
+            problems += overlay_check.decided(overlay)
             problems += [
                 ConfigError(f"placeholder left in `{key}`", where=overlay.at_parameter(key), fix="give the value")
                 for key, value in overlay.config.parameters.items()
@@ -68,6 +66,11 @@ def read(folder: Path) -> dict[str, Source]:
             ]
     raise_all(problems)
     return found
+
+
+def _not_a(kind: str, path: Path) -> str:
+    """Return what is said of something that is no ``kind``."""
+    return f"is not a {kind}" if path.exists() else "is a link that leads nowhere"
 
 
 def digest_of(overlays: Overlays) -> dict[str, str]:
@@ -83,6 +86,8 @@ def merge(generated: Mapping[str, mc.ModelConfig], overlays: Overlays, engine: P
     Raises ConfigError or Problems with file and line of the overlays that are at fault.
     """
     configs, notes = dict(generated), []
+    problems: list[TrtpipeError] = []
+    local = generated[repository_check.ENGINE].backend == "python"
     for name, overlay in overlays.items():
         config = mc.ModelConfig()
         config.CopyFrom(generated[name])
@@ -94,10 +99,13 @@ def merge(generated: Mapping[str, mc.ModelConfig], overlays: Overlays, engine: P
             field.name
             for field in mc.ModelConfig.DESCRIPTOR.fields
             if getattr(config, field.name) != getattr(generated[name], field.name)
+            # an empty part is equal to one that is not there, and Triton goes by whether it is
+            or (field.has_presence and config.HasField(field.name) != generated[name].HasField(field.name))
         ]
         notes.append(f"{name}: {', '.join(changed) or 'nothing'} not as generated, by {FOLDER}/{name}{SUFFIX}")
+        problems += overlay_check.check(overlay, generated[name], config, local=local)
     sources = {name: _source(name, config, overlays) for name, config in configs.items()}
-    problems = repository_check.problems(sources)
+    problems += repository_check.problems(sources)
     if engine is not None:
         problems += engine_check.check(sources[repository_check.ENGINE], engine)
     raise_all([_of_overlay(problem, overlays) for problem in problems])

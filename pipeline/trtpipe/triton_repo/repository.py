@@ -90,6 +90,11 @@ def stage(engine: Path, engine_digest: str, packaging: Packaging, site: Overlays
     )
 
 
+def judge(packaging: Packaging, site: Overlays) -> None:
+    """Raise ConfigError or Problems for overlays that the configs can't have, whichever engine it will be."""
+    overlays.merge(configs.build(packaging.engine(has_golden=True)), site, None)
+
+
 def code_digest(models: Iterable[str]) -> str:
     """Return the digest over every module of these models."""
     return digest.of_value({model: {path.name: digest.of_file(path) for path in modules(model)} for model in models})

@@ -59,8 +59,12 @@ def check(folder: Path) -> Checked:
 
 def problems(sources: Mapping[str, Source]) -> list[TrtpipeError]:
     """Return what is wrong with configs, by model, each alone and all together."""
-    found: list[TrtpipeError] = []
+    # First: a number that stands for nothing can't be compared with anything.
+    found = [problem for read in sources.values() for problem in config_check.enums(read, read.config)]
+    if found:
+        return found
     for name, read in sources.items():
+        found += config_check.instances(read)
         if name in MODELS:
             found += config_check.tensors(read, MODELS[name])
         found += parameter_check.check(read)

@@ -54,6 +54,11 @@ class Source:
         found = self._matching(rf"\bkey\s*:\s*([\"']){re.escape(name)}\1")
         return f"{self.path}:{found[0] if found else 1}"
 
+    def at_number(self, field: str, number: int) -> str:
+        """Return file and line of a field with that number: others may have the field's name."""
+        found = self._matching(rf"\b{field}\s*:\s*{number}\b")
+        return f"{self.path}:{found[0]}" if found else self.at(field)
+
     def is_open(self, key: str) -> bool:
         """True where a placeholder stands for the value of a field."""
         return key in self.open
