@@ -53,7 +53,7 @@ BUDGETS_S = {
     "tests/e2e/test_serving.py": 200.0,
     "tests/e2e/test_stop.py": 120.0,
     "tests/e2e/test_unhealthy.py": 90.0,
-    "tests/engines/scoring/test_huggingface_script.py": 15.0,
+    "tests/engines/scoring/test_huggingface_script.py": 30.0,
     "tests/engines/scoring/test_scripted.py": 30.0,
     "tests/engines/test_vllm_arguments.py": 20.0,
     "tests/engines/trtllm/build/test_grammar.py": 15.0,

@@ -149,11 +149,14 @@ def test_a_target_takes_overrides_of_its_own_keys_only(folder: Path, override: s
         ('model=""', "at least 1 character"),
         ('prompts.files=[""]', "at least 1 character"),
         ("prompts.template_date=2026-13-45", "month must be in 1..12"),
-        ('serving.host="a\\nb"', "pattern"),
-        ('serving.host=""', "pattern"),
+        ('serving.host="a\\nb"', "not a host"),
+        ('serving.host=""', "not a host"),
+        ("serving.host=..", "not a host"),
+        ("serving.host='1:2'", "not an IPv6 address"),
+        ("serving.front_host='fe80::1%eth0'", "zones"),
         ("serving.grpc_port=8000", "must differ"),
         ("serving.front_port=8002", "must differ"),
-        ("serving.front_host=a b", "should match pattern"),
+        ("serving.front_host=a b", "not a host"),
     ],
 )
 def test_values_that_could_not_be_used_are_refused_at_once(folder: Path, override: str, said: str) -> None:

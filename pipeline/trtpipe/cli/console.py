@@ -6,6 +6,7 @@ import sys
 import time
 
 from rich.console import Console as RichConsole
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 LINE_EVERY_S = 5.0
@@ -16,7 +17,7 @@ class Console:
 
     def __init__(self, verbosity: int) -> None:
         self.verbosity = verbosity
-        self.rich = RichConsole(stderr=True, highlight=False)
+        self.rich = RichConsole(stderr=True, highlight=False, emoji=False)
         self._bar: Progress | None = None
         self._label = ""
         self._shown = 0.0
@@ -24,7 +25,7 @@ class Console:
     def stage(self, name: str, decision: str) -> None:
         self._end_bar()
         if self.verbosity > 0 or (self.verbosity == 0 and not decision.startswith("reused")):
-            self.rich.print(f"[bold]{name}[/]  {decision}", soft_wrap=True)
+            self.rich.print(f"[bold]{name}[/]  {escape(decision)}", soft_wrap=True)
 
     def note(self, text: str) -> None:
         if self.verbosity >= 0:

@@ -76,7 +76,7 @@ def stages(outcomes: list[Outcome]) -> str:
         state = "reused" if outcome.reused else "built"
         table.add_row(outcome.name, state, f"{outcome.seconds:.1f}", ", ".join(shown))
     buffer = io.StringIO()
-    Console(file=buffer, width=WIDTH, highlight=False).print(table)
+    Console(file=buffer, width=WIDTH, highlight=False, markup=False, emoji=False).print(table)
     return buffer.getvalue().rstrip()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import ipaddress
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -175,19 +177,32 @@ class Front(Section):
     drain_s: float = Field(default=15, ge=0, description="How long running requests may go on after a stop.")
 
 
+def _host(text: str) -> str:
+    """Take an address or a name. What no URL can hold would only be found out by who connects."""
+    if ":" in text:
+        try:
+            ipaddress.IPv6Address(text)
+        except ValueError:
+            raise ValueError("not an IPv6 address; zones as in fe80::1%eth0 are not taken") from None
+        if "%" in text:
+            raise ValueError("zones of IPv6 addresses are not taken")
+    elif not all(re.fullmatch(r"[A-Za-z0-9_-]{1,63}", label) for label in text.split(".")):
+        raise ValueError("not a host: labels of 1 to 63 letters, digits, _ and - between dots")
+    return text
+
+
+Host = Annotated[str, AfterValidator(_host)]
+
+
 class Serving(Section):
     """Where Triton and the front listen."""
 
-    host: str = Field(
-        default="127.0.0.1", pattern=r"^[A-Za-z0-9.:_-]+$", description="Address that the server binds and clients use."
-    )
+    host: Host = Field(default="127.0.0.1", description="Address that the server binds and clients use.")
     http_port: int = Field(default=8000, ge=1, le=65535)
     grpc_port: int = Field(default=8001, ge=1, le=65535)
     metrics_port: int = Field(default=8002, ge=1, le=65535)
-    front_host: str = Field(
-        default="127.0.0.1",
-        pattern=r"^[A-Za-z0-9.:_-]+$",
-        description="Address that the front binds; any other than this machine's needs an API key.",
+    front_host: Host = Field(
+        default="127.0.0.1", description="Address that the front binds; any other than this machine's needs an API key."
     )
     front_port: int = Field(default=9000, ge=1, le=65535)
     second_ports_up: int = Field(

@@ -28,7 +28,10 @@ class TritonModels(Section):
         default=1, ge=1, le=64, description="Processes of tensorrt_llm_bls, each of which serves up to 256 requests."
     )
     queue_requests_max: int = Field(
-        default=0, ge=0, description="Most requests that wait for the engine; further ones are refused. 0: no limit."
+        default=0,
+        ge=0,
+        lt=2**32,
+        description="Most requests that wait for the engine; further ones are refused. 0: no limit.",
     )
 
 
@@ -36,7 +39,7 @@ class BackendModels(TritonModels):
     """The same before Triton's backend for TensorRT-LLM."""
 
     queue_delay_us: int = Field(
-        default=0, ge=0, description="How long a request may wait for others, so that they begin in one step."
+        default=0, ge=0, lt=2**32, description="How long a request may wait for others, so that they begin in one step."
     )
 
 

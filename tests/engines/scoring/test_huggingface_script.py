@@ -1,4 +1,4 @@
-"""The baseline's script, run for real on the CPU."""
+"""The baseline's script, run for real: on a GPU where there is one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import torch
 
 from trtpipe.core import scores
 from trtpipe.engines.scoring.scripted import BASELINE, HERE
@@ -36,5 +37,7 @@ def test_each_position_has_what_the_model_gives_it(
     assert found.top_ids[:, 0].tolist() == found.argmax.tolist() == order[:, 0].tolist()
     np.testing.assert_allclose(found.top, np.take_along_axis(expected.logs, found.top_ids, axis=1), atol=1e-5)
     figures = json.loads((tmp_path / "figures.json").read_text())
-    assert (figures["dtype"], figures["rows"], figures["tokens"], figures["places"]) == ("float32", 3, 9, {"cpu": 1})
+    assert (figures["dtype"], figures["rows"], figures["tokens"], figures["places"]) == (
+        "float32", 3, 9, {"cuda:0" if torch.cuda.is_available() else "cpu": 1},
+    )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "trtpipe-progress 3 3"

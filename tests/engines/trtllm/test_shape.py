@@ -9,6 +9,7 @@ import pytest
 from planning import config, plan, shape
 from trtpipe.engines.trtllm.shape import DecoderShape
 from trtpipe.errors import ConfigError
+from trtpipe.quantization.exports.rotary import rotary_of
 
 
 def test_the_context_is_what_trtllm_build_deduces() -> None:
@@ -42,12 +43,28 @@ def test_heads_and_head_width_have_defaults() -> None:
     assert (read.kv_heads, read.head_width) == (32, 128)
 
 
+@pytest.mark.parametrize("key", ["rope_theta", "rope_scaling", "sliding_window", "head_dim", "num_key_value_heads"])
+def test_null_is_not_there(key: str) -> None:
+    made = config("llama-2-7b")
+    without = {name: value for name, value in made.items() if name != key}
+    assert DecoderShape.of({**made, key: None}, "config.json") == DecoderShape.of(without, "config.json")
+    assert rotary_of({**made, key: None}) == rotary_of(without)
+
+
 @pytest.mark.parametrize(
     ("changes", "missing", "said"),
     [
         ({}, ("hidden_size", "vocab_size"), ["`hidden_size` is missing", "`vocab_size` is missing"]),
         ({"hidden_size": "4096"}, (), ["`hidden_size` must be a whole number above 0, and is '4096'"]),
         ({"num_hidden_layers": 0}, (), ["`num_hidden_layers` must be a whole number above 0, and is 0"]),
+        ({"num_key_value_heads": "x"}, (), ["`num_key_value_heads` must be a whole number above 0, and is 'x'"]),
+        ({"head_dim": [1]}, (), ["`head_dim` must be a whole number above 0, and is [1]"]),
+        ({"vocab_size": 1 << 31}, (), ["`vocab_size` must be below 2147483648, and is 2147483648"]),
+        ({"rope_theta": "x"}, (), ["`rope_theta` must be a number above 0, and is 'x'"]),
+        ({"rope_parameters": [1]}, (), ["`rope_parameters` must be an object, and is [1]"]),
+        ({"rope_scaling": {"factor": []}}, (), ["`rope_scaling.factor` must be a number above 0, and is []"]),
+        ({"sliding_window": float("nan")}, (), ["`sliding_window` must be a whole number, and is nan"]),
+        ({"hidden_size": 8}, (), ["32 attention heads in a hidden size of 8, and no head_dim"]),
         ({"num_local_experts": 8}, (), ["a mixture of 8 experts: only dense decoders are planned for TensorRT-LLM"]),
     ],
 )

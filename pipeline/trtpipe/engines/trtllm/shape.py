@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,10 @@ NEEDED = (
     "model_type", "hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers", "vocab_size",
     "max_position_embeddings",
 )  # fmt: skip
+# Where they stand, they are numbers too; null counts as not there.
+OPTIONAL = ("num_key_value_heads", "head_dim")
+SCALINGS = ("rope_parameters", "rope_scaling")
+SIZE_MAX = 1 << 31  # TensorRT's largest dimension
 EXPERT_KEYS = ("num_experts", "num_local_experts", "n_routed_experts")
 # model types whose linears of q, k and v have a bias, whatever config.json says (their classes in transformers)
 BIASED_QKV = ("qwen2",)
@@ -56,12 +61,13 @@ def _require_dense(config: dict[str, Any], where: str) -> None:
         if key not in config
     ]
     problems += [
-        ConfigError(
-            f"`{key}` must be a whole number above 0, and is {config[key]!r}", where=where, fix="correct config.json"
-        )
-        for key in NEEDED[1:]
-        if key in config and not (type(config[key]) is int and config[key] > 0)
+        ConfigError(f"`{key}` must be {wanted}, and is {value!r}", where=where, fix="correct config.json")
+        for key, wanted, value in _wrong_values(config)
     ]
+    if not problems and not config.get("head_dim") and config["num_attention_heads"] > config["hidden_size"]:
+        heads, hidden = config["num_attention_heads"], config["hidden_size"]
+        what = f"{heads} attention heads in a hidden size of {hidden}, and no head_dim"
+        problems.append(ConfigError(what, where=where, fix="correct config.json"))
     if experts := next((config[key] for key in EXPERT_KEYS if config.get(key)), None):
         problems.append(
             ConfigError(
@@ -71,6 +77,33 @@ def _require_dense(config: dict[str, Any], where: str) -> None:
             )
         )
     raise_all(problems)
+
+
+def _wrong_values(config: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield key, what it must be, and what it is. Null is not wrong where a key may be missing."""
+    sizes = {key: config[key] for key in NEEDED[1:] if key in config}
+    sizes |= {key: config[key] for key in OPTIONAL if config.get(key) is not None}
+    for key, value in sizes.items():
+        if type(value) is not int or value < 1:
+            yield key, "a whole number above 0", value
+        elif value >= SIZE_MAX:
+            yield key, f"below {SIZE_MAX}", value
+    window = config.get("sliding_window")
+    if window is not None and type(window) is not int:
+        yield "sliding_window", "a whole number", window
+    factors: list[tuple[str, Any]] = [("rope_theta", config.get("rope_theta"))]
+    for key in SCALINGS:
+        if isinstance(scaling := config.get(key), dict):
+            factors += [(f"{key}.{name}", scaling.get(name)) for name in ("rope_theta", "factor")]
+        elif scaling is not None:
+            yield key, "an object", scaling
+    for key, value in factors:
+        if value is not None and not _is_factor(value):
+            yield key, "a number above 0", value
+
+
+def _is_factor(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value < float("inf")
 
 
 def _positions(config: dict[str, Any]) -> int:
@@ -83,6 +116,11 @@ def _positions(config: dict[str, Any]) -> int:
 def _window(config: dict[str, Any]) -> int | None:
     """Return the window where it is in use: Qwen2 states one and switches it off."""
     window = config.get("sliding_window")
-    if not window or config.get("use_sliding_window") is False or window >= config["max_position_embeddings"]:
+    if (
+        not window
+        or window < 1
+        or config.get("use_sliding_window") is False
+        or window >= config["max_position_embeddings"]
+    ):
         return None
     return int(window)

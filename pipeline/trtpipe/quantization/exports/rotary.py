@@ -13,7 +13,7 @@ def rotary_of(config: dict[str, Any]) -> tuple[float, dict[str, Any] | None]:
     transformers 5 writes `rope_parameters`, older ones `rope_theta` and `rope_scaling`, with `rope_type` once `type`.
     """
     parameters = dict(config.get("rope_parameters") or config.get("rope_scaling") or {})
-    base = float(parameters.pop("rope_theta", config.get("rope_theta", DEFAULT_BASE)))
+    base = float(parameters.pop("rope_theta", None) or config.get("rope_theta") or DEFAULT_BASE)
     kind = parameters.get("rope_type") or parameters.get("type") or "default"
     return base, None if kind == "default" else {**parameters, "rope_type": kind, "type": kind}
 
