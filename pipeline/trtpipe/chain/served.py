@@ -6,7 +6,8 @@ import json
 import socket
 import subprocess
 from collections import defaultdict
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +62,10 @@ def ask(
     rows = []
     for index, row in enumerate(chosen):
         reporter.progress("ask through Triton", index, len(chosen))
-        require_same_ids(row, running.addresses.http_url, tokenizer)
-        rows.append(_scorable(row, _answer(running, row["messages"]), tokenizer, about.context_tokens))
+        with _last_words_of(running):
+            require_same_ids(row, running.addresses.http_url, tokenizer)
+            text = client.ask(running.addresses.http_url, row["messages"], max_tokens=ANSWER_TOKENS_MAX).text
+        rows.append(_scorable(row, text, tokenizer, about.context_tokens))
     reporter.progress("ask through Triton", len(chosen), len(chosen))
     return rows
 
@@ -80,10 +83,11 @@ def require_same_ids(row: dict[str, Any], http_url: str, tokenizer: ChatTokenize
         )
 
 
-def _answer(running: server.Server, messages: list[dict[str, str]]) -> str:
-    """Ask once. Raises ToolFailed, with the server's last words where it is the server that has ended."""
+@contextmanager
+def _last_words_of(running: server.Server) -> Iterator[None]:
+    """Raise ToolFailed with the server's last words where what is asked fails because the server has ended."""
     try:
-        return client.ask(running.addresses.http_url, messages, max_tokens=ANSWER_TOKENS_MAX).text
+        yield
     except (EnvironmentUnfit, ToolFailed):
         with suppress(subprocess.TimeoutExpired):
             running.supervisor.wait(ENDING_S)
