@@ -17,14 +17,17 @@ from workspaces import REPOSITORY
 if TYPE_CHECKING:
     from pathlib import Path
 
+# The tests run under make themselves, which tells the makes below it so.
+OF_NO_MAKE = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+
 
 def command(*variables: str) -> list[str]:
     """Return the last line that make would run, after those of the setup."""
     terminal = os.pipe()  # on which nobody types
     try:
         done = subprocess.run(
-            ["/usr/bin/make", "-n", "build-engine", *variables],
-            cwd=REPOSITORY, stdin=terminal[0], capture_output=True, text=True, check=True, timeout=60,
+            ["/usr/bin/make", "-n", "--no-print-directory", "build-engine", *variables],
+            cwd=REPOSITORY, env=OF_NO_MAKE, stdin=terminal[0], capture_output=True, text=True, check=True, timeout=60,
         )  # fmt: skip
     finally:
         for end in terminal:

@@ -63,7 +63,7 @@ def check_and_kill(folder: Path, victim: str, *, at: str, served: int) -> tuple[
     ("victim", "at", "served", "name"),
     [
         ("engines.vllm_score", "score heldout", 3, "killed_engine"),
-        ("bin/tritonserver", "ask through Triton 1/", 20, "killed_triton"),
+        ("bin/tritonserver", "ask through Triton 0/", 20, "killed_triton"),
     ],
 )
 def test_a_kill_during_the_check(
