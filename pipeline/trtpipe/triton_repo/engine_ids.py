@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import httpx
 
-from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, TIME_LIMIT_S, NoServer, OutOfTime
-from trtpipe.triton_repo.http_events import Events, broken, endpoint
+from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, TIME_LIMIT_S
+from trtpipe.triton_repo.http_events import Events, endpoint, faults
 
 ENGINE = "tensorrt_llm"
 
@@ -23,20 +23,16 @@ def answer(
         "pad_id": pad_id, "streaming": False,
     }  # fmt: skip
     found: list[int] = []
-    try:
-        timeout = httpx.Timeout(time_limit_s, connect=CONNECT_LIMIT_S)
-        with httpx.stream("POST", place, json=body, timeout=timeout, trust_env=False) as response:
-            events = Events(response)
-            for content in response.iter_bytes():
-                for event in events.take(content):
-                    # Triton writes a tensor of one value as that value
-                    output, length = event["output_ids"], event["sequence_length"]
-                    found += (output if isinstance(output, list) else [output])[:length]
-            events.finish()
-    except (httpx.ConnectError, httpx.ConnectTimeout):
-        raise NoServer(place) from None
-    except httpx.TimeoutException:
-        raise OutOfTime(time_limit_s, place) from None
-    except httpx.TransportError as fault:
-        raise broken(fault, place) from None
+    timeout = httpx.Timeout(time_limit_s, connect=CONNECT_LIMIT_S)
+    with (
+        faults(place, time_limit_s),
+        httpx.stream("POST", place, json=body, timeout=timeout, trust_env=False) as response,
+    ):
+        events = Events(response)
+        for content in response.iter_bytes():
+            for event in events.take(content):
+                # Triton writes a tensor of one value as that value
+                output, length = event["output_ids"], event["sequence_length"]
+                found += (output if isinstance(output, list) else [output])[:length]
+        events.finish()
     return found

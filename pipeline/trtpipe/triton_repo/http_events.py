@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
 
 from trtpipe.errors import ToolFailed
-from trtpipe.triton_repo.exchange import Piece, Refused, Unavailable
+from trtpipe.triton_repo.exchange import NoServer, OutOfTime, Piece, Refused, Unavailable
 
 KINDS = {400: Refused, 503: Unavailable}
 
@@ -73,6 +74,19 @@ def document(content: bytes, response: httpx.Response) -> dict[str, Any]:
             fix="correct the request" if response.is_client_error else "see the server's log",
         )
     return found
+
+
+@contextmanager
+def faults(url: str, time_limit_s: float) -> Iterator[None]:
+    """Turn what a connection ends in into NoServer, OutOfTime or ToolFailed."""
+    try:
+        yield
+    except (httpx.ConnectError, httpx.ConnectTimeout):
+        raise NoServer(url) from None
+    except httpx.TimeoutException:
+        raise OutOfTime(time_limit_s, url) from None
+    except httpx.TransportError as fault:
+        raise broken(fault, url) from None
 
 
 def broken(fault: httpx.TransportError, url: str) -> ToolFailed:

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, RETRY_S, NoServer, OutOfTime, Piece
-from trtpipe.triton_repo.http_events import Events, body, broken, document, endpoint, piece
+from trtpipe.triton_repo.http_events import Events, body, document, endpoint, faults, piece
 
 
 class HttpRoute:
@@ -56,16 +56,12 @@ class HttpRoute:
     ) -> Iterator[httpx.Response]:
         timeout = httpx.Timeout(time_limit_s, connect=CONNECT_LIMIT_S)
         request = self._http.build_request("POST", url, json=content, timeout=timeout)
-        try:
+        with faults(url, time_limit_s):
             response = self._send(request, time.monotonic() + retry_s)
             try:
                 yield response
             finally:
                 response.close()
-        except httpx.TimeoutException:
-            raise OutOfTime(time_limit_s, url) from None
-        except httpx.TransportError as fault:
-            raise broken(fault, url) from None
 
     def _send(self, request: httpx.Request, retry_until: float) -> httpx.Response:
         """Send once; only a connection that did not come about is tried again, because nothing was sent on it."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import httpx
 
-from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, TIME_LIMIT_S, NoServer, OutOfTime
-from trtpipe.triton_repo.http_events import broken, document, endpoint
+from trtpipe.triton_repo.exchange import CONNECT_LIMIT_S, TIME_LIMIT_S
+from trtpipe.triton_repo.http_events import document, endpoint, faults
 
 PREPROCESSING = "preprocessing"
 
@@ -14,13 +14,7 @@ def ids(url: str, text: str, *, time_limit_s: float = TIME_LIMIT_S) -> list[int]
     """Return what preprocessing makes of a client's text. Raises NoServer, Refused, OutOfTime, ToolFailed."""
     place = endpoint(url, PREPROCESSING, stream=False)
     timeout = httpx.Timeout(time_limit_s, connect=CONNECT_LIMIT_S)
-    try:
+    with faults(place, time_limit_s):
         response = httpx.post(place, json={"QUERY": text, "REQUEST_OUTPUT_LEN": 1}, timeout=timeout, trust_env=False)
-    except (httpx.ConnectError, httpx.ConnectTimeout):
-        raise NoServer(place) from None
-    except httpx.TimeoutException:
-        raise OutOfTime(time_limit_s, place) from None
-    except httpx.TransportError as fault:
-        raise broken(fault, place) from None
     found = document(response.content, response)["INPUT_ID"]
     return found if isinstance(found, list) else [found]  # Triton writes a tensor of one value as that value
