@@ -6,21 +6,20 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 from exports import canonical
 
 import talker
+from accepting import fault_of, ready, written
 from calibration.tiny import END, write_log
-from standins import tritonserver
 from trtllm_builds import TARGET, Site
 from trtpipe.chain.acceptance.steps import NAMES
-from trtpipe.chain.served import free_addresses
 from trtpipe.cli import trtpipe
 from trtpipe.core.store import Store
-from trtpipe.errors import ConfigError, GateRejected, TrtpipeError
+from trtpipe.errors import ConfigError, GateRejected
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -52,17 +51,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 @pytest.fixture
 def site(made: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    copy = made.copy(tmp_path / "site")
-    programs = f"{copy.install()}{os.pathsep}{tritonserver.install(tmp_path / 'triton')}"
-    monkeypatch.setenv("PATH", programs, prepend=os.pathsep)
+    copy, free = ready(made, tmp_path, monkeypatch, prompts=PROMPTS)
     monkeypatch.setenv("STANDIN_MODEL", str(copy.folder / "original"))
     monkeypatch.setenv("STANDIN_SENTENCE", talker.SENTENCE)
     monkeypatch.setenv("STANDIN_KV_BLOCKS", "10000000")
-    monkeypatch.chdir(tmp_path)
-    free = free_addresses()
-    ports = {"http_port": free.http_port, "grpc_port": free.grpc_port, "metrics_port": free.metrics_port}
     monkeypatch.setenv("STANDIN_HOLDER", str(free.http_port))
-    copy.write_config(serving=ports, prompts=PROMPTS)
     return copy
 
 
@@ -71,16 +64,6 @@ def accept(site: Site, *more: str, baseline: str = "original") -> Result:
              "--load-answer-tokens", "4", "--baseline", str(site.folder / baseline)]  # fmt: skip
     words += [word for key in POLICY for word in ("--set", f"policy.{key}")]
     return CliRunner().invoke(trtpipe, [*words, *more], prog_name="trtpipe")
-
-
-def fault_of(result: Result) -> TrtpipeError:
-    assert isinstance(result.exception, TrtpipeError), result.exception
-    return result.exception
-
-
-def written() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path("accept-target.json").read_text())
-    return found
 
 
 def test_an_engine_like_the_model_passes_and_may_be_promoted_and_a_damaged_one_is_rejected(

@@ -7,19 +7,19 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
+from accepting import fault_of, ready, written
 from standins import nvidia_smi, tritonserver
 from trtllm_builds import Site
 from trtpipe.chain.acceptance.steps import NAMES
-from trtpipe.chain.served import free_addresses
 from trtpipe.cli import trtpipe
 from trtpipe.core.chat import ChatTokenizer
 from trtpipe.core.store import Store
-from trtpipe.errors import EnvironmentUnfit, ToolFailed, TrtpipeError
+from trtpipe.errors import EnvironmentUnfit, ToolFailed
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -41,29 +41,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 @pytest.fixture
 def site(made: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    copy = made.copy(tmp_path / "site")
-    programs = f"{copy.install()}{os.pathsep}{tritonserver.install(tmp_path / 'triton')}"
-    monkeypatch.setenv("PATH", programs, prepend=os.pathsep)
-    monkeypatch.chdir(tmp_path)
-    free = free_addresses()
-    ports = {"http_port": free.http_port, "grpc_port": free.grpc_port, "metrics_port": free.metrics_port}
-    copy.write_config(serving=ports)
-    return copy
+    return ready(made, tmp_path, monkeypatch)[0]
 
 
 def accept(site: Site, *more: str) -> Result:
     words = ["accept", "-c", str(site.config_file), "--checkpoint", str(site.checkpoint), "-q", *more]
     return CliRunner().invoke(trtpipe, words, prog_name="trtpipe")
-
-
-def fault_of(result: Result) -> TrtpipeError:
-    assert isinstance(result.exception, TrtpipeError), result.exception
-    return result.exception
-
-
-def written() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path("accept-target.json").read_text())
-    return found
 
 
 def test_every_step_leaves_its_figures_and_what_stood_in_is_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
